@@ -1,0 +1,66 @@
+"""How an operator is made from its config."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+
+from google.protobuf.message import Message
+
+from arroyo_core.api.operator import ArrowOperator, DisplayableOperator, SourceOperator
+
+if TYPE_CHECKING:
+    from arroyo_core.api.registry import Registry
+
+ConfigT = TypeVar("ConfigT", bound=Message)
+
+
+@dataclass(frozen=True, slots=True)
+class ConstructedOperator:
+    """Either a source or an operator."""
+
+    source: SourceOperator | None = None
+    operator: ArrowOperator | None = None
+
+    @classmethod
+    def from_source(cls, source: SourceOperator) -> ConstructedOperator:
+        return cls(source=source)
+
+    @classmethod
+    def from_operator(cls, operator: ArrowOperator) -> ConstructedOperator:
+        return cls(operator=operator)
+
+    @property
+    def is_source(self) -> bool:
+        return self.source is not None
+
+    @property
+    def inner(self) -> SourceOperator | ArrowOperator:
+        inner = self.source or self.operator
+        if inner is None:
+            raise ValueError("neither a source nor an operator")
+        return inner
+
+    def name(self) -> str:
+        return self.inner.name()
+
+    def display(self) -> DisplayableOperator:
+        return self.inner.display()
+
+
+class OperatorConstructor(ABC, Generic[ConfigT]):
+    """Makes an operator from a protobuf config.
+
+    `config_type` is any protobuf message class; the `config` of a YAML node is its JSON form.
+    Importing the constructor must be cheap: client libraries are imported in `with_config` or later.
+    """
+
+    config_type: ClassVar[type[Message]]
+
+    @abstractmethod
+    def with_config(self, config: ConfigT, registry: Registry) -> ConstructedOperator:
+        """Check the config and make the operator; raise `ConfigError` naming the field otherwise.
+
+        Called on the driver to plan and on executors to run; must have no effect on the outside.
+        """

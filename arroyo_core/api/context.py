@@ -1,0 +1,75 @@
+"""What an operator is told and given while it runs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from arroyo_core.api.clock import Clock
+from arroyo_core.api.schema import ArroyoSchema
+from arroyo_core.api.signals import ControlMessage, Watermark
+from arroyo_core.ids import TaskInfo
+
+
+class TableManager(Protocol):
+    """An operator's state tables, opened before `on_start` and checkpointed at every barrier.
+
+    A table is asked for by the name under which `tables()` declared it, and has one view.
+    The implementation is `arroyo_core.state.TableManager`.
+    """
+
+    def get_global_keyed_state(self, name: str, key_type: Any = ..., value_type: Any = ...) -> Any: ...
+
+    def get_expiring_time_key_table(self, name: str, watermark: Watermark | None = ...) -> Any: ...
+
+    def get_key_time_table(self, name: str, watermark: Watermark | None = ...) -> Any: ...
+
+    def get_last_key_value_table(self, name: str) -> Any: ...
+
+    def insert_committing_data(self, name: str, data: bytes) -> None: ...
+
+
+class OperatorContext(ABC):
+    """Given to every method of an `ArrowOperator`; valid for one subtask and one epoch."""
+
+    task_info: TaskInfo
+    table_manager: TableManager
+    clock: Clock
+    #: The schemas of the inputs in the order of the node's `inputs`, and of the output.
+    input_schemas: Sequence[ArroyoSchema]
+    output_schema: ArroyoSchema
+    #: The epoch being run; its barrier has this number.
+    epoch: int
+
+    @abstractmethod
+    def watermark(self) -> Watermark | None:
+        """The merged watermark of all inputs; None while any input has sent none."""
+
+    @abstractmethod
+    def last_present_watermark(self) -> int | None:
+        """The last event-time watermark in microseconds; it survives idleness and restarts."""
+
+    @abstractmethod
+    def count(self, name: str, amount: int = 1) -> None:
+        """Add to a counter of this operator, shown with its metrics (`late_rows`, `bad_rows`)."""
+
+    @abstractmethod
+    def warn(self, message: str) -> None:
+        """Tell the person who runs the pipeline; repeated messages are shown once an epoch."""
+
+
+class SourceContext(OperatorContext):
+    """Given to every method of a `SourceOperator`."""
+
+    @abstractmethod
+    def control(self) -> ControlMessage | None:
+        """The message this source must obey now, or None.
+
+        Ask at least once per batch. After a message: save the state, then return
+        `message.finish_type` from `run`. The same message is given at every later call.
+        """
+
+    @abstractmethod
+    def wait(self, seconds: float) -> ControlMessage | None:
+        """Sleep for at most `seconds`, less when a control message arrives; returns that message."""

@@ -1,0 +1,160 @@
+"""The two traits that authors implement: `ArrowOperator` and `SourceOperator`.
+
+The life of an instance is one epoch of one subtask:
+
+    tables opened -> on_start -> (process_batch | handle_watermark_int | handle_tick)*
+        -> [on_close(END_OF_DATA or STOP), when every input has ended]
+        -> handle_checkpoint -> tables checkpointed
+        -> [on_close(None), when the epoch ended with more to come]
+
+The next epoch may run in another process, on another host, at another parallelism: whatever
+is not in a state table is forgotten. An epoch may also be run twice (Spark retries tasks), and
+only one of the runs counts: effects on the outside belong into `handle_commit`.
+Along a chain every step goes from head to tail.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from arroyo_core.api.collector import ArrowCollector, SourceCollector
+from arroyo_core.api.context import OperatorContext, SourceContext
+from arroyo_core.api.schema import ArroyoSchema
+from arroyo_core.api.signals import CheckpointBarrier, SignalMessage, SourceFinishType, Watermark
+
+if TYPE_CHECKING:
+    from arroyo_core.proto.state_pb2 import TableConfig
+
+
+@dataclass(frozen=True, slots=True)
+class DisplayableOperator:
+    """How an operator shows itself in plans: a name and labelled details, in order."""
+
+    name: str
+    fields: Sequence[tuple[str, str]] = field(default_factory=tuple)
+
+
+class _Described(ABC):
+    """What both traits share."""
+
+    @abstractmethod
+    def name(self) -> str:
+        """The operator's name, as registered: `plugin.operator`."""
+
+    @abstractmethod
+    def output_schema(self, inputs: Sequence[ArroyoSchema]) -> ArroyoSchema:
+        """The type of the output for inputs of these types (a source has none; a sink returns its input).
+
+        Called at plan time on the driver, before anything runs; must not touch the outside world
+        except to read a schema. Raise `ConfigError` with `field=` for a mistake in the config.
+        """
+
+    def tables(self) -> dict[str, TableConfig]:
+        """The state tables, by name; see `arroyo_core.state.global_table_config`."""
+        return {}
+
+    def display(self) -> DisplayableOperator:
+        return DisplayableOperator(self.name())
+
+
+class ArrowOperator(_Described):
+    """Turns batches into batches. One instance serves one subtask, in one thread."""
+
+    def input_count(self) -> tuple[int, int | None]:
+        """The least and the greatest number of inputs; None for no limit."""
+        return (1, 1)
+
+    def routing_keys(self, inputs: Sequence[ArroyoSchema]) -> Sequence[tuple[str, ...] | None]:
+        """For each input the columns it must be partitioned by; None where any split will do.
+
+        `()` sends every row to subtask 0. The planner puts a shuffle on the edge unless the input
+        already is partitioned so.
+        """
+        return [None] * len(inputs)
+
+    def is_sink(self) -> bool:
+        """Whether this is an end of the pipeline: it must have no consumers, all others must have one."""
+        return False
+
+    def is_committing(self) -> bool:
+        """Whether `handle_commit` must be called after each published checkpoint."""
+        return False
+
+    def tick_interval(self) -> timedelta | None:
+        """How often `handle_tick` wants to be called; the chain uses its shortest."""
+        return None
+
+    def on_start(self, ctx: OperatorContext) -> None:
+        """Prepare: take views of the tables from `ctx.table_manager`, compile expressions."""
+        return
+
+    @abstractmethod
+    def process_batch(self, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector) -> None:
+        """Process rows of any input."""
+
+    def process_batch_index(
+        self, index: int, total_inputs: int, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector
+    ) -> None:
+        """Process rows of input `index`, counted as in the node's `inputs`."""
+        self.process_batch(batch, ctx, collector)
+
+    def handle_watermark_int(
+        self, watermark: Watermark, ctx: OperatorContext, collector: ArrowCollector
+    ) -> Watermark | None:
+        """The merged watermark moved (never backwards). What is returned goes on; None holds it back."""
+        return watermark
+
+    def handle_checkpoint(self, barrier: CheckpointBarrier, ctx: OperatorContext, collector: ArrowCollector) -> None:
+        """The barrier arrived on every input; tables are checkpointed right after.
+
+        Rows emitted here still belong to the epoch. May run twice for one epoch.
+        """
+        return
+
+    def handle_commit(self, epoch: int, commit_data: Mapping[str, Mapping[int, bytes]], ctx: OperatorContext) -> None:
+        """Make the epoch's effects visible: `{table: {subtask: bytes}}` is what the subtasks staged.
+
+        Called after the checkpoint is durable, again after a crash: must be idempotent.
+        """
+        return
+
+    def handle_tick(self, tick: int, ctx: OperatorContext, collector: ArrowCollector) -> None:
+        """Time passed; `tick` counts from 0 within the epoch."""
+        return
+
+    def on_close(
+        self, final_message: SignalMessage | None, ctx: OperatorContext, collector: ArrowCollector
+    ) -> SignalMessage | None:
+        """Emit what is left, and release resources. Returns the message to send on.
+
+        END_OF_DATA or STOP: every input has ended; one last checkpoint follows. None: the epoch
+        ended, this instance goes away after its checkpoint, and must not emit.
+        """
+        return final_message
+
+
+class SourceOperator(_Described):
+    """Brings rows in. One instance serves one subtask; `run` has a thread of its own."""
+
+    def on_start(self, ctx: SourceContext) -> None:
+        """Prepare: take views of the tables from `ctx.table_manager`, open connections."""
+        return
+
+    @abstractmethod
+    def run(self, ctx: SourceContext, collector: SourceCollector) -> SourceFinishType:
+        """Read on from the state, until `ctx.control()` gives a message or the data ends.
+
+        Called once per epoch. Save the position into a table before returning. Return FINAL at the
+        end of the data, else the message's `finish_type`. A source that was final may be run
+        again and then returns FINAL at once.
+        """
+
+    def on_close(self, ctx: SourceContext) -> None:
+        """Release resources; called once, after `run`, also when it failed."""
+        return

@@ -1,0 +1,85 @@
+"""`Registry`: which operators and UDFs there are, and who brought them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from arroyo_core.api.constructor import OperatorConstructor
+from arroyo_core.errors import PluginError
+
+
+class Udf(Protocol):
+    """A user function; `arroyo_core.udf` makes them."""
+
+    @property
+    def name(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The distribution a registration came from."""
+
+    distribution: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.distribution} {self.version}"
+
+
+#: Registered by code of the application, not by an installed distribution.
+APPLICATION = Origin("the application", "")
+
+
+class Registry:
+    """Maps operator names to constructors and UDF names to UDFs. A taken name is an error."""
+
+    def __init__(self) -> None:
+        self._constructors: dict[str, OperatorConstructor[Any]] = {}
+        self._udfs: dict[str, Udf] = {}
+        self._origins: dict[tuple[str, str], Origin] = {}
+        self._current = APPLICATION
+
+    @property
+    def constructors(self) -> Mapping[str, OperatorConstructor[Any]]:
+        """A read-only view."""
+        return MappingProxyType(self._constructors)
+
+    @property
+    def udfs(self) -> Mapping[str, Udf]:
+        """A read-only view."""
+        return MappingProxyType(self._udfs)
+
+    def add(self, name: str, constructor: OperatorConstructor[Any]) -> None:
+        """Register an operator as `plugin.operator`; raises `PluginError` where the name is taken or malformed."""
+        if name.count(".") != 1 or not all(part.isidentifier() for part in name.split(".")):
+            raise PluginError(f"operator name {name!r} of {self._current} is not of the form 'plugin.operator'")
+        self._claim("operator", name)
+        self._constructors[name] = constructor
+
+    def add_udf(self, udf: Udf) -> None:
+        """Register a UDF under its own name; raises `PluginError` where it is taken."""
+        self._claim("UDF", udf.name)
+        self._udfs[udf.name] = udf
+
+    def origin(self, operator: str) -> Origin:
+        """The distribution that registered this operator."""
+        return self._origins["operator", operator]
+
+    @contextmanager
+    def registering(self, origin: Origin) -> Iterator[None]:
+        """Attribute what is added inside to `origin`."""
+        previous, self._current = self._current, origin
+        try:
+            yield
+        finally:
+            self._current = previous
+
+    def _claim(self, kind: str, name: str) -> None:
+        taken = self._origins.get((kind, name))
+        if taken is not None:
+            raise PluginError(f"{kind} {name!r} is registered twice: by {taken} and by {self._current}")
+        self._origins[kind, name] = self._current

@@ -1,0 +1,110 @@
+"""`Plan`: a whole pipeline, typed and cut into chains and waves; what the driver sends to executors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from arroyo_core.api import ArroyoSchema, Origin
+
+
+class Routing(StrEnum):
+    """How the rows of an edge find their subtask."""
+
+    #: Subtask i to subtask i: both sides have the same parallelism.
+    FORWARD = "forward"
+    #: By the stable hash of the edge's keys.
+    SHUFFLE = "shuffle"
+    #: Evenly, wherever.
+    REBALANCE = "rebalance"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """An operator of the pipeline. `config` is its serialised protobuf message."""
+
+    id: str
+    operator: str
+    config: bytes = field(repr=False)
+    parallelism: int
+    input_schemas: tuple[ArroyoSchema, ...] = field(repr=False)
+    output_schema: ArroyoSchema = field(repr=False)
+    #: The distribution and version of the plugin that the plan was made with.
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edge:
+    """Node `source` feeds input number `input` of node `target`."""
+
+    source: str
+    target: str
+    input: int
+    routing: Routing
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chain:
+    """Operators joined by forward edges, run one after the other in one task.
+
+    Only the head may have several inputs, only the tail several consumers.
+    """
+
+    id: int
+    nodes: tuple[str, ...]
+    parallelism: int
+    #: The number of exchanges between the sources and this chain, on the longest way.
+    wave: int
+
+    @property
+    def head(self) -> str:
+        return self.nodes[0]
+
+    @property
+    def tail(self) -> str:
+        return self.nodes[-1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointSpec:
+    """When an epoch ends (at the first budget reached) and where its state goes."""
+
+    url: str | None = None
+    interval_ms: int = 10_000
+    rows: int | None = None
+    bytes: int | None = None
+    keep: int = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Nodes and chains in topological order, so that inputs come before their consumers."""
+
+    job_id: str
+    nodes: Mapping[str, Node]
+    edges: tuple[Edge, ...]
+    chains: tuple[Chain, ...]
+    checkpoint: CheckpointSpec = CheckpointSpec()
+
+    @property
+    def wave_count(self) -> int:
+        return max(chain.wave for chain in self.chains) + 1
+
+    def wave_chains(self, wave: int) -> tuple[Chain, ...]:
+        return tuple(chain for chain in self.chains if chain.wave == wave)
+
+    def wave_parallelism(self, wave: int) -> int:
+        """Subtask i of every chain of a wave runs in its partition i, so the widest chain decides."""
+        return max(chain.parallelism for chain in self.wave_chains(wave))
+
+    def chain_of(self, node: str) -> Chain:
+        return next(chain for chain in self.chains if node in chain.nodes)
+
+    def inputs_of(self, node: str) -> tuple[Edge, ...]:
+        """In the order of the node's `inputs`."""
+        return tuple(sorted((edge for edge in self.edges if edge.target == node), key=lambda edge: edge.input))
+
+    def outputs_of(self, node: str) -> tuple[Edge, ...]:
+        return tuple(edge for edge in self.edges if edge.source == node)

@@ -1,0 +1,1 @@
+"""Protobuf messages; `make proto` generates the modules from the `.proto` files beside them."""
