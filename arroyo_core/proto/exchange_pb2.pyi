@@ -1,0 +1,116 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class ChainReport(_message.Message):
+    __slots__ = ("chain", "subtask", "attempt", "epoch", "operators", "sent", "received", "inputs", "is_closed", "error")
+    CHAIN_FIELD_NUMBER: _ClassVar[int]
+    SUBTASK_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    OPERATORS_FIELD_NUMBER: _ClassVar[int]
+    SENT_FIELD_NUMBER: _ClassVar[int]
+    RECEIVED_FIELD_NUMBER: _ClassVar[int]
+    INPUTS_FIELD_NUMBER: _ClassVar[int]
+    IS_CLOSED_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    chain: int
+    subtask: int
+    attempt: int
+    epoch: int
+    operators: _containers.RepeatedCompositeFieldContainer[OperatorReport]
+    sent: _containers.RepeatedCompositeFieldContainer[SentFrames]
+    received: _containers.RepeatedCompositeFieldContainer[ReceivedFrames]
+    inputs: _containers.RepeatedCompositeFieldContainer[InputWatermark]
+    is_closed: bool
+    error: ErrorReport
+    def __init__(self, chain: _Optional[int] = ..., subtask: _Optional[int] = ..., attempt: _Optional[int] = ..., epoch: _Optional[int] = ..., operators: _Optional[_Iterable[_Union[OperatorReport, _Mapping]]] = ..., sent: _Optional[_Iterable[_Union[SentFrames, _Mapping]]] = ..., received: _Optional[_Iterable[_Union[ReceivedFrames, _Mapping]]] = ..., inputs: _Optional[_Iterable[_Union[InputWatermark, _Mapping]]] = ..., is_closed: _Optional[bool] = ..., error: _Optional[_Union[ErrorReport, _Mapping]] = ...) -> None: ...
+
+class OperatorReport(_message.Message):
+    __slots__ = ("operator_id", "rows_received", "rows_sent", "batches_received", "batches_sent", "bytes_received", "bytes_sent", "busy_ns", "counters", "warnings", "finish_type", "watermark_us", "checkpoint")
+    class CountersEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    OPERATOR_ID_FIELD_NUMBER: _ClassVar[int]
+    ROWS_RECEIVED_FIELD_NUMBER: _ClassVar[int]
+    ROWS_SENT_FIELD_NUMBER: _ClassVar[int]
+    BATCHES_RECEIVED_FIELD_NUMBER: _ClassVar[int]
+    BATCHES_SENT_FIELD_NUMBER: _ClassVar[int]
+    BYTES_RECEIVED_FIELD_NUMBER: _ClassVar[int]
+    BYTES_SENT_FIELD_NUMBER: _ClassVar[int]
+    BUSY_NS_FIELD_NUMBER: _ClassVar[int]
+    COUNTERS_FIELD_NUMBER: _ClassVar[int]
+    WARNINGS_FIELD_NUMBER: _ClassVar[int]
+    FINISH_TYPE_FIELD_NUMBER: _ClassVar[int]
+    WATERMARK_US_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
+    operator_id: str
+    rows_received: int
+    rows_sent: int
+    batches_received: int
+    batches_sent: int
+    bytes_received: int
+    bytes_sent: int
+    busy_ns: int
+    counters: _containers.ScalarMap[str, int]
+    warnings: _containers.RepeatedScalarFieldContainer[str]
+    finish_type: str
+    watermark_us: int
+    checkpoint: bytes
+    def __init__(self, operator_id: _Optional[str] = ..., rows_received: _Optional[int] = ..., rows_sent: _Optional[int] = ..., batches_received: _Optional[int] = ..., batches_sent: _Optional[int] = ..., bytes_received: _Optional[int] = ..., bytes_sent: _Optional[int] = ..., busy_ns: _Optional[int] = ..., counters: _Optional[_Mapping[str, int]] = ..., warnings: _Optional[_Iterable[str]] = ..., finish_type: _Optional[str] = ..., watermark_us: _Optional[int] = ..., checkpoint: _Optional[bytes] = ...) -> None: ...
+
+class SentFrames(_message.Message):
+    __slots__ = ("chain", "input", "target", "frames")
+    CHAIN_FIELD_NUMBER: _ClassVar[int]
+    INPUT_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    FRAMES_FIELD_NUMBER: _ClassVar[int]
+    chain: int
+    input: int
+    target: int
+    frames: int
+    def __init__(self, chain: _Optional[int] = ..., input: _Optional[int] = ..., target: _Optional[int] = ..., frames: _Optional[int] = ...) -> None: ...
+
+class ReceivedFrames(_message.Message):
+    __slots__ = ("input", "sender", "attempt", "frames")
+    INPUT_FIELD_NUMBER: _ClassVar[int]
+    SENDER_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    FRAMES_FIELD_NUMBER: _ClassVar[int]
+    input: int
+    sender: int
+    attempt: int
+    frames: int
+    def __init__(self, input: _Optional[int] = ..., sender: _Optional[int] = ..., attempt: _Optional[int] = ..., frames: _Optional[int] = ...) -> None: ...
+
+class InputWatermark(_message.Message):
+    __slots__ = ("is_present", "is_idle", "event_time_us")
+    IS_PRESENT_FIELD_NUMBER: _ClassVar[int]
+    IS_IDLE_FIELD_NUMBER: _ClassVar[int]
+    EVENT_TIME_US_FIELD_NUMBER: _ClassVar[int]
+    is_present: bool
+    is_idle: bool
+    event_time_us: int
+    def __init__(self, is_present: _Optional[bool] = ..., is_idle: _Optional[bool] = ..., event_time_us: _Optional[int] = ...) -> None: ...
+
+class ErrorReport(_message.Message):
+    __slots__ = ("operator_id", "message", "traceback", "domain", "retry")
+    OPERATOR_ID_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    TRACEBACK_FIELD_NUMBER: _ClassVar[int]
+    DOMAIN_FIELD_NUMBER: _ClassVar[int]
+    RETRY_FIELD_NUMBER: _ClassVar[int]
+    operator_id: str
+    message: str
+    traceback: str
+    domain: str
+    retry: str
+    def __init__(self, operator_id: _Optional[str] = ..., message: _Optional[str] = ..., traceback: _Optional[str] = ..., domain: _Optional[str] = ..., retry: _Optional[str] = ...) -> None: ...
