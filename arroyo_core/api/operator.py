@@ -155,6 +155,18 @@ class SourceOperator(_Described):
         again and then returns FINAL at once.
         """
 
+    def is_committing(self) -> bool:
+        """Whether `handle_commit` must be called after each published checkpoint.
+
+        For a source with effects of its own on the outside: acknowledgements, dead letters. It
+        hands its commit data to `ctx.table_manager.insert_committing_data` before `run` returns.
+        """
+        return False
+
+    def handle_commit(self, epoch: int, commit_data: Mapping[str, Mapping[int, bytes]], ctx: OperatorContext) -> None:
+        """Make the epoch's effects visible, exactly as `ArrowOperator.handle_commit`; must be idempotent."""
+        return
+
     def on_close(self, ctx: SourceContext) -> None:
         """Release resources; called once, after `run`, also when it failed."""
         return
