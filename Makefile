@@ -1,0 +1,87 @@
+# make demo and make test need Python 3.11+ (with venv), Java 17+ and make; they set up everything else.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.complete
+DEMO := examples/nexmark_hot_bids.yaml
+
+# A folder that starts with _ is not a distribution; tools/distributions.py applies the same rule.
+FOLDERS := $(filter-out $(wildcard plugins/_*/ udfs/_*/),$(patsubst %pyproject.toml,%,$(wildcard plugins/*/pyproject.toml udfs/*/pyproject.toml)))
+PROJECTS := pyproject.toml $(addsuffix pyproject.toml,$(FOLDERS))
+
+# uv takes the interpreters that are there, and waits for slow indexes: pyspark is a 450 MB download.
+export UV_PYTHON_DOWNLOADS := never
+export UV_HTTP_TIMEOUT := 300
+# uv does not read pip's settings; a mirror that pip is told to use serves both.
+ifndef UV_DEFAULT_INDEX
+ifdef PIP_INDEX_URL
+export UV_DEFAULT_INDEX := $(PIP_INDEX_URL)
+endif
+endif
+# An activated environment elsewhere must not be the one that is installed into.
+export VIRTUAL_ENV := $(CURDIR)/$(VENV)
+unexport CONDA_PREFIX PYTHONPATH PYTHONHOME
+
+.PHONY: help env demo test quick lint format proto lock wheels bench plugin java clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+env: $(STAMP) ## make .venv with the core, all plugins and UDFs, and the tools
+
+$(STAMP): constraints.txt Makefile $(PROJECTS)
+	@python=$$(sh tools/find_python.sh) || exit 1; \
+	    if ! $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	        echo "making $(VENV) with $$python"; "$$python" -m venv --clear $(VENV); fi
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt uv
+	@echo "installing the core, the plugins and the tools (pyspark is 450 MB: the first time takes a while)"
+	@$(BIN)/uv pip install --quiet --constraint constraints.txt --build-constraint constraints.txt \
+	    --group dev --editable . $(foreach folder,$(FOLDERS),--editable $(folder))
+	@touch $@
+
+java: ## check that Java 17 or newer is there
+	@python=$$(sh tools/find_python.sh) || exit 1; "$$python" tools/check_java.py
+
+demo: java $(STAMP) ## run a Nexmark pipeline with a shuffle into Parquet files, and show some of them
+	@rm -rf out/nexmark_hot_bids
+	@$(BIN)/arroyo run $(DEMO)
+	@$(BIN)/python tools/show_result.py out/nexmark_hot_bids
+
+test: java $(STAMP) wheels ## run everything: lint, types, and the tests of every distribution on every Python
+	@rm -rf build/reports && mkdir -p build/reports
+	@path=$$($(BIN)/python tools/interpreters.py) && \
+	    { PATH="$$path:$$PATH" $(BIN)/tox run --colored no $(TOX_ARGS) </dev/null && status=0 || status=$$?; \
+	      $(BIN)/python tools/summary.py build/reports || status=1; exit $$status; }
+
+quick: $(STAMP) ## run the unit tests in .venv, without tox and without Spark
+	@$(BIN)/pytest -q tests/unit
+	@for folder in $(FOLDERS); do \
+	    if [ -d $${folder}tests ]; then $(BIN)/pytest -q $${folder}tests --ignore=$${folder}tests/integration || exit 1; fi; done
+
+lint: $(STAMP) wheels ## formatting, lint, types, layers and generated code only
+	@$(BIN)/tox run --colored no -e lint </dev/null
+
+format: $(STAMP) ## format the code, and mend what ruff can mend
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+proto: $(STAMP) ## regenerate the protobuf code
+	@$(BIN)/python tools/proto.py
+
+lock: $(STAMP) ## write constraints.txt anew after a change of requirements (UPGRADE=1: with the newest versions)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tools/lock.py $(if $(UPGRADE),--upgrade)
+
+wheels: $(STAMP) ## build the wheels that changed into dist/
+	@$(BIN)/python tools/wheels.py
+
+bench: java $(STAMP) ## measure the throughput beside bare pyarrow and Structured Streaming
+	@$(BIN)/python tests/bench $(BENCH_ARGS)
+
+plugin: $(STAMP) ## start a plugin from the template: make plugin NAME=arroyo-acme
+	@$(BIN)/python tools/new_plugin.py $(NAME)
+
+clean: ## remove what was built, and the results of the examples; .venv stays
+	@rm -rf build dist out state .tox spark-warehouse metastore_db artifacts .mypy_cache .ruff_cache .pytest_cache \
+	    .import_linter_cache .hypothesis

@@ -1,0 +1,94 @@
+"""Teaches tox the folders of this repository: every distribution has an environment per Python.
+
+`tox.ini` holds one generic section. The names `{wheels}`, `{reinstalls}`, `{tests}` and `{sources}` that
+it uses are worked out here from the environment's name: `py311-core`, `py312-arroyo-std`, ...
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from tox.config.loader.memory import MemoryLoader
+from tox.config.sets import ConfigSet, EnvConfigSet
+from tox.plugin import impl
+from tox.session.state import State
+
+# tox loads this file by its path; the definition that it shares with the scripts is in tools/.
+sys.path.insert(0, str(Path(__file__).parent / "tools"))
+
+from distributions import CORE, ROOT, Distribution, distributions
+from interpreters import MATRIX
+
+#: The version that runs the whole suite, Spark included; the others run the unit tests only.
+FULL = f"py{sys.version_info.major}{sys.version_info.minor}"
+
+
+def python_tags() -> list[str]:
+    """The Pythons of the matrix, the one that runs everything first: it is the likeliest to fail."""
+    return list(dict.fromkeys([FULL, *(f"py{version.replace('.', '')}" for version in MATRIX)]))
+
+
+def environment_names() -> list[str]:
+    names = [f"{tag}-{distribution.name}" for tag in python_tags() for distribution in distributions()]
+    return ["lint", *names]
+
+
+def distribution_of(environment: str) -> Distribution | None:
+    name = environment.partition("-")[2]
+    return next((found for found in distributions() if found.name == name), None)
+
+
+def installed_in(environment: str) -> Sequence[Distribution]:
+    """A plugin is tested with the core alone; the core's own tests run pipelines of all plugins."""
+    known, subject = distributions(), distribution_of(environment)
+    if subject is None or subject.name == CORE:
+        return known
+    return [known[0], subject]
+
+
+def test_arguments(environment: str) -> list[str]:
+    """What pytest is asked to run; empty for an environment that is no distribution's."""
+    subject = distribution_of(environment)
+    if subject is None:
+        return []
+    if subject.name == CORE:
+        folders = ["tests/unit", "tests/integration"]
+        chosen = folders if environment.startswith(FULL) else folders[:1]
+        return [folder for folder in chosen if (ROOT / folder).is_dir()]
+    tests = subject.folder.relative_to(ROOT) / "tests"
+    needs_spark = tests / "integration"
+    if (ROOT / needs_spark).is_dir() and not environment.startswith(FULL):
+        return [str(tests), f"--ignore={needs_spark}"]
+    return [str(tests)]
+
+
+def sources() -> list[str]:
+    """What mypy checks: the core, the scripts, and the packages of every plugin, the template too."""
+    plugins = [*(found.sources for found in distributions()[1:]), ROOT / "plugins" / "_template" / "src"]
+    return ["arroyo_core", "tools", "toxfile.py", *(str(path.relative_to(ROOT)) for path in plugins)]
+
+
+@impl
+def tox_extend_envs() -> Iterable[str]:
+    return environment_names()
+
+
+@impl
+def tox_add_core_config(core_conf: ConfigSet, state: State) -> None:
+    core_conf.loaders.insert(0, MemoryLoader(env_list="\n".join(environment_names())))
+
+
+@impl
+def tox_add_env_config(env_conf: EnvConfigSet, state: State) -> None:
+    name = env_conf.name or ""
+    present = installed_in(name)
+    values = {
+        "wheels": " ".join(f"dist/{distribution.wheel_name}" for distribution in present),
+        "reinstalls": " ".join(f"--reinstall-package={distribution.project}" for distribution in present),
+        "tests": " ".join(test_arguments(name)),
+        "sources": " ".join(sources()),
+    }
+    for key, value in values.items():
+        env_conf.add_config(keys=[key], of_type=str, default=value, desc=f"{key} of this distribution")
