@@ -29,22 +29,24 @@ def candidates(version: str) -> Iterator[Path]:
     yield from sorted(pyenv.glob(f"{version}.*/bin/python{version}"), reverse=True)
 
 
-def is_working(python: Path, version: str) -> bool:
-    question = "import sys; print('%d.%d' % sys.version_info[:2])"
+def started(python: Path, version: str) -> Path | None:
+    """The interpreter itself that `python` starts, shims left out; None where it is not this version."""
+    question = "import sys; print('%d.%d' % sys.version_info[:2], sys.executable)"
     try:
         answer = subprocess.run([python, "-c", question], capture_output=True, text=True, check=False, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
-        return False
-    return answer.returncode == 0 and answer.stdout.strip() == version
+        return None
+    found, _, executable = answer.stdout.strip().partition(" ")
+    return Path(executable) if answer.returncode == 0 and found == version else None
 
 
 def main() -> int:
     found: dict[str, Path] = {}
     for version in MATRIX:
-        for python in candidates(version):
-            if is_working(python, version):
-                found[version] = python
-                break
+        working = (started(python, version) for python in candidates(version))
+        python = next((python for python in working if python), None)
+        if python:
+            found[version] = python
     missing = [version for version in MATRIX if version not in found]
     for version, python in found.items():
         print(f"Python {version}: {python}", file=sys.stderr)

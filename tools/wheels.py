@@ -46,7 +46,9 @@ def build(distribution: Distribution) -> None:
     for old in DIST.glob(f"{distribution.project.replace('-', '_')}-*.whl"):
         old.unlink()
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(DIST)]
-    subprocess.run(command, cwd=distribution.folder, check=True, stdout=subprocess.DEVNULL, stderr=None)
+    answer = subprocess.run(command, cwd=distribution.folder, check=False, capture_output=True, text=True)
+    if answer.returncode != 0:
+        sys.exit(f"cannot build {distribution.project} of {distribution.folder}:\n{answer.stdout}{answer.stderr}")
 
 
 def main() -> int:

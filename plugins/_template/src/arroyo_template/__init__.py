@@ -1,0 +1,1 @@
+"""Operators for arroyo-core pipelines; `plugin.py` registers them."""
