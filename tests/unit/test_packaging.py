@@ -1,0 +1,136 @@
+"""The repository is built as its documents say: every distribution alike, and none forgotten."""
+
+import ast
+import importlib.util
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def load_tool(name):
+    """A script of tools/, imported by its path: it is not part of any distribution."""
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+DISTRIBUTIONS = load_tool("distributions").distributions()
+PLUGINS = [found for found in DISTRIBUTIONS if found.name != "core"]
+ALLOWED_FROM_CORE = ("api", "plugin", "errors", "state", "proto", "testing")
+
+
+def plugin_id(distribution):
+    return distribution.name
+
+
+def imported_modules(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module
+
+
+def test_the_core_comes_first_and_the_template_is_no_distribution():
+    names = [found.name for found in DISTRIBUTIONS]
+    assert names[0] == "core"
+    assert "_template" not in names
+
+
+@pytest.mark.parametrize("plugin", PLUGINS, ids=plugin_id)
+class TestEveryPlugin:
+    def test_folder_and_distribution_share_a_name(self, plugin):
+        assert plugin.project == plugin.name
+
+    def test_it_is_typed_documented_and_tested(self, plugin):
+        assert len(plugin.packages) == 1
+        assert (plugin.packages[0] / "py.typed").exists()
+        assert (plugin.folder / "README.md").stat().st_size > 0
+        assert list((plugin.folder / "tests").rglob("test_*.py"))
+
+    def test_it_has_the_licence_and_the_python_of_the_core(self, plugin):
+        core = DISTRIBUTIONS[0].metadata["project"]
+        for key in ("license", "requires-python", "version"):
+            assert plugin.metadata["project"][key] == core[key]
+
+    def test_its_entry_points_name_modules_of_its_own(self, plugin):
+        points = plugin.metadata["project"]["entry-points"]["arroyo_core"]
+        for module in points.values():
+            assert (plugin.sources / (module.replace(".", "/") + ".py")).exists()
+
+    def test_it_imports_the_public_core_and_no_other_plugin(self, plugin):
+        others = {package.name for other in PLUGINS if other is not plugin for package in other.packages}
+        for path in plugin.sources.rglob("*.py"):
+            for module in imported_modules(path):
+                top, _, rest = module.partition(".")
+                assert top not in others, f"{path} imports {module}"
+                if top == "arroyo_core" and rest:
+                    assert rest.startswith(ALLOWED_FROM_CORE), f"{path} imports {module}"
+
+    def test_it_does_not_import_pyspark(self, plugin):
+        for path in plugin.sources.rglob("*.py"):
+            assert not any(module.partition(".")[0] == "pyspark" for module in imported_modules(path)), path
+
+
+def pins():
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def test_every_constraint_is_an_exact_version_and_names_no_index():
+    assert pins()
+    for line in pins():
+        assert re.match(r"[A-Za-z0-9._-]+==[^ ]+( ;.*)?$", line), line
+
+
+def test_every_requirement_of_every_distribution_and_tool_is_pinned():
+    lock = load_tool("lock")
+    pinned = {lock.own_name(line) for line in pins()}
+    own = {found.project for found in DISTRIBUTIONS}
+    groups = DISTRIBUTIONS[0].metadata["dependency-groups"].values()
+    tools = [line for group in groups for line in group if isinstance(line, str)]
+    wanted = [line for found in DISTRIBUTIONS for line in found.requirements] + tools
+    missing = {lock.own_name(line) for line in lock.foreign(wanted, own)} - pinned
+    assert not missing, f"run 'make lock': {sorted(missing)}"
+
+
+def test_protobuf_is_required_at_least_as_new_as_the_generated_code():
+    template = load_tool("distributions").Distribution("_template", ROOT / "plugins" / "_template")
+    for distribution in (*DISTRIBUTIONS, template):
+        made_with = {
+            tuple(map(int, version.split(".")))
+            for package in distribution.packages
+            for path in package.rglob("*_pb2.py")
+            for version in re.findall(r"Protobuf Python Version: ([\d.]+)", path.read_text(encoding="utf-8"))
+        }
+        if not made_with:
+            continue
+        requirement = next(line for line in distribution.requirements if line.startswith("protobuf"))
+        oldest = tuple(map(int, re.search(r">=([\d.]+)", requirement).group(1).split(".")))
+        assert oldest >= max(made_with), f"{distribution.name}: {requirement}, generated with {max(made_with)}"
+
+
+def test_the_core_declares_what_it_imports():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = [line for lines in project["optional-dependencies"].values() for line in lines]
+    own_name = load_tool("lock").own_name
+    declared = {own_name(line) for line in [*project["dependencies"], *extras]}
+    distribution_of = {"google": "protobuf", "yaml": "pyyaml"}
+    for path in (ROOT / "arroyo_core").rglob("*.py"):
+        for module in imported_modules(path):
+            top = module.partition(".")[0]
+            if top == "arroyo_core" or top in sys.stdlib_module_names:
+                continue
+            # The test kit is for authors, who have pytest or hypothesis where they use it.
+            if path.is_relative_to(ROOT / "arroyo_core" / "testing") and top in {"pytest", "hypothesis"}:
+                continue
+            assert own_name(distribution_of.get(top, top)) in declared, f"{path} imports {module}"

@@ -1,0 +1,173 @@
+"""The scripts of the build fail where they should, and say why."""
+
+import importlib.util
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def tool(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+
+    def load(name):
+        spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, name, module)
+        spec.loader.exec_module(module)
+        return module
+
+    return load
+
+
+def fake_program(folder, name, *, says, code=0):
+    path = folder / name
+    path.write_text(f"#!/bin/sh\necho '{says}' >&2\nexit {code}\n")
+    path.chmod(path.stat().st_mode | stat.S_IEXEC)
+    return path
+
+
+class TestJava:
+    @pytest.mark.parametrize(
+        ("report", "major"),
+        [
+            ('openjdk version "17.0.15" 2025-04-15', 17),
+            ('java version "1.8.0_392"', 8),
+            ('openjdk version "21" 2023-09-19 LTS', 21),
+            ("no java here", None),
+        ],
+    )
+    def test_the_major_version_is_read_from_the_report(self, tool, report, major):
+        assert tool("check_java").major_version(report) == major
+
+    def test_a_missing_java_is_one_sentence_with_how_to_install_it(self, tool, tmp_path):
+        complaint = tool("check_java").complaint({"PATH": str(tmp_path)})
+        assert "no 'java' on the PATH" in complaint
+        assert "openjdk-17-jre-headless" in complaint
+        assert "\n" not in complaint
+
+    def test_an_old_java_is_named_with_its_version(self, tool, tmp_path):
+        java = fake_program(tmp_path, "java", says='openjdk version "11.0.2" 2019-01-15')
+        complaint = tool("check_java").complaint({"PATH": str(tmp_path)})
+        assert f"{java} is Java 11" in complaint
+        assert "17 or newer" in complaint
+
+    def test_a_java_home_that_leads_nowhere_is_named(self, tool, tmp_path):
+        complaint = tool("check_java").complaint({"JAVA_HOME": str(tmp_path), "PATH": os.environ["PATH"]})
+        assert str(tmp_path / "bin" / "java") in complaint
+
+    def test_a_java_that_will_do_is_no_complaint(self, tool, tmp_path):
+        fake_program(tmp_path, "java", says='openjdk version "17.0.15" 2025-04-15')
+        assert tool("check_java").complaint({"PATH": str(tmp_path)}) is None
+
+    def test_the_command_prints_no_traceback(self, tmp_path):
+        command = [sys.executable, str(ROOT / "tools" / "check_java.py")]
+        answer = subprocess.run(command, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False)
+        assert answer.returncode == 1
+        assert answer.stderr.startswith("Spark needs Java")
+        assert len(answer.stderr.splitlines()) == 1
+
+
+class TestPython:
+    def run(self, **environment):
+        command = ["/bin/sh", str(ROOT / "tools" / "find_python.sh")]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    def test_the_python_that_is_asked_for_is_taken(self):
+        answer = self.run(PYTHON=sys.executable, PATH="/nowhere", HOME="/nowhere")
+        assert answer.stdout.strip() == sys.executable
+
+    def test_without_a_usable_python_the_message_says_what_to_install(self, tmp_path):
+        fake_program(tmp_path, "python3", says="broken", code=1)
+        answer = self.run(PATH=str(tmp_path), HOME=str(tmp_path))
+        assert answer.returncode == 1
+        assert "Python 3.11 or newer" in answer.stderr
+        assert "python3-venv" in answer.stderr
+
+    def test_a_pyenv_version_is_found_when_its_shims_do_not_start(self, tmp_path):
+        fake_program(tmp_path, "python3.11", says="pyenv: python3.11: command not found", code=127)
+        real = tmp_path / ".pyenv" / "versions" / "3.11.9" / "bin"
+        real.mkdir(parents=True)
+        (real / "python3").symlink_to(sys.executable)
+        answer = self.run(PATH=str(tmp_path), HOME=str(tmp_path))
+        assert answer.stdout.strip() == str(real / "python3")
+
+
+class TestInterpreters:
+    def test_a_shim_that_does_not_start_is_no_interpreter(self, tool, tmp_path):
+        shim = fake_program(tmp_path, "python3.12", says="pyenv: python3.12: command not found", code=127)
+        assert tool("interpreters").started(shim, "3.12") is None
+
+    def test_another_version_than_its_name_says_is_no_interpreter(self, tool):
+        assert tool("interpreters").started(Path(sys.executable), "3.99") is None
+
+    def test_an_interpreter_is_given_by_the_path_of_the_program_itself(self, tool, tmp_path):
+        version = f"{sys.version_info.major}.{sys.version_info.minor}"
+        shim = tmp_path / f"python{version}"
+        shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+        shim.chmod(0o755)
+        assert tool("interpreters").started(shim, version) == Path(sys.executable)
+
+
+REPORT = """<testsuites><testsuite name="x" tests="5" failures="{failures}" errors="0" skipped="2" time="1.5">
+<testcase name="a"><skipped message="no S3 here"/></testcase>
+<testcase name="b"><skipped message="no S3 here"/></testcase>
+</testsuite></testsuites>"""
+
+
+class TestSummary:
+    def test_skips_are_counted_with_their_reason_and_all_is_summed(self, tool, tmp_path, capsys):
+        (tmp_path / "py311-core.xml").write_text(REPORT.format(failures=0))
+        (tmp_path / "py312-core.xml").write_text(REPORT.format(failures=0))
+        assert tool("summary").main(str(tmp_path)) == 0
+        shown = capsys.readouterr().out
+        assert "skipped 4 x: no S3 here" in shown
+        assert "6 passed, 0 failed, 4 skipped in 3.00s" in shown
+
+    def test_a_failure_in_any_environment_fails_the_summary(self, tool, tmp_path):
+        (tmp_path / "py311-core.xml").write_text(REPORT.format(failures=0))
+        (tmp_path / "py312-core.xml").write_text(REPORT.format(failures=1))
+        assert tool("summary").main(str(tmp_path)) == 1
+
+    def test_no_reports_at_all_are_a_failure(self, tool, tmp_path):
+        assert tool("summary").main(str(tmp_path)) == 1
+
+
+class TestWheels:
+    def test_the_fingerprint_follows_content_and_names_but_not_caches(self, tool, tmp_path):
+        wheels, distributions = tool("wheels"), tool("distributions")
+        package = tmp_path / "src" / "acme"
+        (package / "__pycache__").mkdir(parents=True)
+        (package / "__init__.py").write_text("")
+        (tmp_path / "pyproject.toml").write_text('[project]\nname = "acme"\nversion = "1"\n')
+        acme = distributions.Distribution("acme", tmp_path)
+        before = wheels.fingerprint(acme)
+        (package / "__pycache__" / "x.pyc").write_text("cache")
+        assert wheels.fingerprint(acme) == before
+        (package / "plugin.py").write_text("x = 1\n")
+        changed = wheels.fingerprint(acme)
+        assert changed != before
+        (package / "plugin.py").rename(package / "other.py")
+        assert wheels.fingerprint(acme) not in (before, changed)
+
+
+class TestNewPlugin:
+    def test_package_and_prefix_follow_from_the_name(self, tool):
+        names = tool("new_plugin").derive_names("arroyo-acme-geo")
+        assert (names.package, names.prefix) == ("arroyo_acme_geo", "acme_geo")
+
+    @pytest.mark.parametrize("name", ["Acme", "acme_geo", "-acme", "../acme", ""])
+    def test_a_name_that_is_no_distribution_is_refused(self, tool, name):
+        with pytest.raises(ValueError, match="no name for a plugin"):
+            tool("new_plugin").derive_names(name)
+
+    def test_the_copy_keeps_no_name_of_the_template(self, tool):
+        names = tool("new_plugin").derive_names("arroyo-acme")
+        text = 'template = "arroyo_template.plugin"\n# arroyo-template: template.running_count'
+        assert names.apply(text) == 'acme = "arroyo_acme.plugin"\n# arroyo-acme: acme.running_count'
