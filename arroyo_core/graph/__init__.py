@@ -1,1 +1,30 @@
-"""."""
+"""From YAML to a typed plan of chains and waves."""
+
+from typing import TYPE_CHECKING, Any
+
+from arroyo_core.graph.plan import Chain, CheckpointSpec, Edge, Node, Plan, Routing
+
+if TYPE_CHECKING:
+    from arroyo_core.graph.planner import PlannedPipeline, plan_file, plan_pipeline, plan_text
+
+__all__ = [
+    "Chain",
+    "CheckpointSpec",
+    "Edge",
+    "Node",
+    "Plan",
+    "PlannedPipeline",
+    "Routing",
+    "plan_file",
+    "plan_pipeline",
+    "plan_text",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # Executors unpickle plans in every worker process: the planner and YAML stay out of their way.
+    if name in __all__:
+        from arroyo_core.graph import planner
+
+        return getattr(planner, name)
+    raise AttributeError(name)

@@ -1,0 +1,271 @@
+"""Reads a node's `config` as its operator's protobuf message, field by field.
+
+This is protobuf's JSON form, walked over the message's descriptor so that every mistake has a
+place, what is allowed and a suggestion. `arroyo_core/proto/options.proto` adds to the form.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+from google.protobuf.message import Message
+
+from arroyo_core.errors import Location
+from arroyo_core.graph.document import Entry, Scalar, YamlList, YamlMap, YamlValue, describe, shown
+from arroyo_core.graph.mistakes import Mistakes, nearest
+from arroyo_core.graph.values import (
+    read_base64,
+    read_bool,
+    read_duration_us,
+    read_float,
+    read_int,
+    read_size,
+    read_string,
+)
+from arroyo_core.graph.wellknown import WELL_KNOWN, read_well_known
+from arroyo_core.proto import options_pb2
+
+_F = FieldDescriptor
+_INT_RANGES = {
+    _F.CPPTYPE_INT32: (-(2**31), 2**31 - 1),
+    _F.CPPTYPE_INT64: (-(2**63), 2**63 - 1),
+    _F.CPPTYPE_UINT32: (0, 2**32 - 1),
+    _F.CPPTYPE_UINT64: (0, 2**64 - 1),
+}
+
+
+class OptionError(Exception):
+    """A plugin marked a field with an option that the field's type does not allow."""
+
+
+def read_config(
+    value: YamlValue | None, message_type: type[Message], *, at: Location, what: str, mistakes: Mistakes
+) -> Message | None:
+    """The message for a config (None or null for none), or None when any mistake was recorded.
+
+    `at` is the place of a mistake that has no value, `what` names the whole in messages.
+    Raises `OptionError` for an operator whose message cannot be used.
+    """
+    message = message_type()
+    found = Mistakes()
+    is_absent = value is None or (isinstance(value, Scalar) and value.is_null)
+    _Reader(found).read_message(None if is_absent else value, message, what=what, at=at)
+    mistakes.extend(found)
+    return None if found else message
+
+
+def enum_names(enum: EnumDescriptor) -> dict[str, int]:
+    """The names a YAML file may use, in lower case, without the enum's name as a prefix.
+
+    The value 0 called UNSPECIFIED means that nothing was written, and cannot be written.
+    """
+    prefix = _upper_snake(enum.name) + "_"
+    names = [value.name for value in enum.values]
+    cut = len(prefix) if all(name.startswith(prefix) for name in names) else 0
+    short = {value.name[cut:].lower(): value.number for value in enum.values}
+    return {name: number for name, number in short.items() if not (number == 0 and name.endswith("unspecified"))}
+
+
+class _Reader:
+    def __init__(self, mistakes: Mistakes) -> None:
+        self.mistakes = mistakes
+
+    def read_message(self, value: YamlValue | None, message: Message, *, what: str, at: Location) -> None:
+        descriptor = cast(Descriptor, message.DESCRIPTOR)
+        if descriptor.full_name in WELL_KNOWN:
+            if value is not None:
+                read_well_known(value, message, what=what, mistakes=self.mistakes)
+            return
+        entries: list[Entry] = []
+        if isinstance(value, YamlMap):
+            entries = list(value.entries)
+        elif value is not None:
+            names = ", ".join(field.name for field in descriptor.fields)
+            wanted = f"a mapping with the fields {names}" if names else "an empty mapping"
+            self.mistakes.add(f"{what} must be {wanted}, not {describe(value)}", at=value.at, value=shown(value))
+            return
+        written = self.read_fields(entries, message, what=what)
+        self.check_required(descriptor, written, what=what, at=value.at if value is not None else at)
+
+    def read_fields(self, entries: list[Entry], message: Message, *, what: str) -> dict[str, Entry]:
+        """Set what is written; returns the entry of each field, by the field's name in the proto."""
+        fields = cast(Descriptor, message.DESCRIPTOR).fields_by_name
+        by_key = {field.json_name: field for field in fields.values()} | dict(fields)
+        written: dict[str, Entry] = {}
+        oneofs: dict[str, Entry] = {}
+        for entry in entries:
+            field = by_key.get(entry.key)
+            if field is None:
+                self.mistakes.add_unknown(
+                    f"{what} has no field {entry.key!r}", at=entry.key_at, name=entry.key, choices=fields
+                )
+                continue
+            if field.name in written:
+                first = written[field.name]
+                self.mistakes.add(f"{entry.key!r} and {first.key!r} are the same field", at=entry.key_at)
+                continue
+            if isinstance(entry.value, Scalar) and entry.value.is_null and not _accepts_null(field):
+                continue
+            written[field.name] = entry
+            oneof = field.containing_oneof
+            if oneof is not None:
+                other = oneofs.setdefault(oneof.name, entry)
+                if other is not entry:
+                    choices = tuple(choice.name for choice in oneof.fields)
+                    self.mistakes.add(
+                        f"{entry.key!r} cannot be set together with {other.key!r} (line {other.key_at.line}): "
+                        f"only one of {', '.join(choices)} is allowed",
+                        at=entry.key_at,
+                        value=entry.key,
+                    )
+                    continue
+            self.read_field(entry.value, message, field, what=repr(entry.key))
+        return written
+
+    def check_required(self, descriptor: Descriptor, written: dict[str, Entry], *, what: str, at: Location) -> None:
+        for field in descriptor.fields:
+            if not _option(field, options_pb2.required):
+                continue
+            entry = written.get(field.name)
+            if entry is None:
+                self.mistakes.add(f"{what} needs the field {field.name!r}", at=at)
+            elif _is_empty(entry.value):
+                self.mistakes.add(f"{entry.key!r} must not be empty", at=entry.value.at)
+
+    def read_field(self, value: YamlValue, message: Message, field: FieldDescriptor, *, what: str) -> None:
+        if _is_map(field):
+            self.read_map(value, getattr(message, field.name), field, what=what)
+        elif field.is_repeated and _option(field, options_pb2.ordered_map) and isinstance(value, YamlMap):
+            self.read_ordered_map(value, getattr(message, field.name), field, what=what)
+        elif field.is_repeated:
+            self.read_list(value, getattr(message, field.name), field, what=what)
+        elif field.message_type is not None:
+            nested = getattr(message, field.name)
+            nested.SetInParent()
+            self.read_message(value, nested, what=what, at=value.at)
+        else:
+            single = self.read_scalar(value, field, what=what)
+            if single is not None:
+                setattr(message, field.name, single)
+
+    def read_list(self, value: YamlValue, items: Any, field: FieldDescriptor, *, what: str) -> None:
+        if not isinstance(value, YamlList):
+            form = "a mapping or a list" if _option(field, options_pb2.ordered_map) else "a list"
+            suggestion = f"[{value.written}]" if isinstance(value, Scalar) else None
+            self.mistakes.add(
+                f"{what} must be {form}, not {describe(value)}",
+                at=value.at,
+                value=shown(value),
+                suggestion=suggestion,
+            )
+            return
+        for index, item in enumerate(value.items):
+            name = f"{what}[{index}]"
+            if isinstance(item, Scalar) and item.is_null and not _accepts_null(field):
+                self.mistakes.add(f"{name} is empty", at=item.at)
+            elif field.message_type is not None:
+                self.read_message(item, items.add(), what=name, at=item.at)
+            else:
+                single = self.read_scalar(item, field, what=name)
+                if single is not None:
+                    items.append(single)
+
+    def read_ordered_map(self, value: YamlMap, items: Any, field: FieldDescriptor, *, what: str) -> None:
+        if field.message_type is None or len(field.message_type.fields) != 2:
+            raise OptionError(f"field {field.full_name} is an ordered_map, so its message must have two fields")
+        key_field, value_field = field.message_type.fields
+        for entry in value.entries:
+            name = f"{what}, {entry.key!r}"
+            item = items.add()
+            key = Scalar(at=entry.key_at, text=entry.key, written=entry.key, is_plain=False)
+            self.read_field(key, item, key_field, what=name)
+            if isinstance(entry.value, Scalar) and entry.value.is_null and not _accepts_null(value_field):
+                self.mistakes.add(f"{name} is empty", at=entry.key_at)
+            else:
+                self.read_field(entry.value, item, value_field, what=name)
+
+    def read_map(self, value: YamlValue, items: Any, field: FieldDescriptor, *, what: str) -> None:
+        if not isinstance(value, YamlMap):
+            self.mistakes.add(f"{what} must be a mapping, not {describe(value)}", at=value.at, value=shown(value))
+            return
+        assert field.message_type is not None
+        key_field, value_field = field.message_type.fields
+        for entry in value.entries:
+            name = f"{what}, {entry.key!r}"
+            # A number or boolean as a key is text in YAML's and in JSON's form alike.
+            is_plain = key_field.type != _F.TYPE_STRING
+            key = Scalar(at=entry.key_at, text=entry.key, written=entry.key, is_plain=is_plain)
+            map_key = self.read_scalar(key, key_field, what=f"the key {entry.key!r} of {what}")
+            if map_key is None:
+                continue
+            if value_field.message_type is not None:
+                self.read_message(entry.value, items[map_key], what=name, at=entry.key_at)
+                continue
+            single = self.read_scalar(entry.value, value_field, what=name)
+            if single is not None:
+                items[map_key] = single
+
+    def read_scalar(self, value: YamlValue, field: FieldDescriptor, *, what: str) -> Any:
+        kind = field.cpp_type
+        for option, read in ((options_pb2.duration, read_duration_us), (options_pb2.size, read_size)):
+            if _option(field, option):
+                if kind != _F.CPPTYPE_INT64:
+                    raise OptionError(f"field {field.full_name} is a {option.name}, so it must be an int64")
+                return read(value, what, self.mistakes)
+        if kind in _INT_RANGES:
+            least, greatest = _INT_RANGES[kind]
+            return read_int(value, what, self.mistakes, least=least, greatest=greatest)
+        if kind in (_F.CPPTYPE_FLOAT, _F.CPPTYPE_DOUBLE):
+            return read_float(value, what, self.mistakes, is_single=kind == _F.CPPTYPE_FLOAT)
+        if kind == _F.CPPTYPE_BOOL:
+            return read_bool(value, what, self.mistakes)
+        if kind == _F.CPPTYPE_ENUM:
+            assert field.enum_type is not None
+            return self.read_enum(value, field.enum_type, what=what)
+        if field.type == _F.TYPE_BYTES:
+            return read_base64(value, what, self.mistakes)
+        return read_string(value, what, self.mistakes)
+
+    def read_enum(self, value: YamlValue, enum: EnumDescriptor, *, what: str) -> int | None:
+        names = enum_names(enum)
+        if isinstance(value, Scalar):
+            number = value.typed_value
+            if isinstance(number, int) and not isinstance(number, bool) and number in names.values():
+                return number
+            word = value.text.lower()
+            full = {known.name.lower(): known.number for known in enum.values if known.number in names.values()}
+            found = names.get(word, full.get(word))
+            if found is not None:
+                return found
+        suggestion = nearest(value.written, names) if isinstance(value, Scalar) else None
+        self.mistakes.add(
+            f"{what} must be one of {', '.join(names)}, not {describe(value)}",
+            at=value.at,
+            value=shown(value),
+            allowed=tuple(names),
+            suggestion=suggestion,
+        )
+        return None
+
+
+def _option(field: FieldDescriptor, option: Any) -> bool:
+    return bool(field.GetOptions().Extensions[option])
+
+
+def _is_map(field: FieldDescriptor) -> bool:
+    return field.message_type is not None and bool(field.message_type.GetOptions().map_entry)
+
+
+def _accepts_null(field: FieldDescriptor) -> bool:
+    return field.message_type is not None and field.message_type.full_name == "google.protobuf.Value"
+
+
+def _is_empty(value: YamlValue) -> bool:
+    if isinstance(value, Scalar):
+        return not value.text.strip()
+    return not (value.items if isinstance(value, YamlList) else value.entries)
+
+
+def _upper_snake(name: str) -> str:
+    return "".join(f"_{letter}" if letter.isupper() and place else letter for place, letter in enumerate(name)).upper()

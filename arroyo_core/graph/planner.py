@@ -1,0 +1,147 @@
+"""From a pipeline file to a `Plan`, in phases that each find all the mistakes they can."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from arroyo_core.api import DisplayableOperator
+from arroyo_core.graph.chaining import derive_chains
+from arroyo_core.graph.connections import check_connections, resolve_inputs, unique_nodes
+from arroyo_core.graph.environment import Environment
+from arroyo_core.graph.loader import decode, load_document
+from arroyo_core.graph.mistakes import Mistakes
+from arroyo_core.graph.operators import PlannedOperator, construct_operator
+from arroyo_core.graph.plan import Node, Plan
+from arroyo_core.graph.schemas import TypedNode, type_nodes
+from arroyo_core.graph.spec import MAX_PARALLELISM, PipelineSpec, read_spec
+from arroyo_core.graph.topology import topological_order
+from arroyo_core.plugin import PluginSet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedPipeline:
+    """A plan with what may be shown of it. `redact` hides what came from the environment."""
+
+    plan: Plan
+    shown_name: str
+    shown_url: str | None
+    displays: Mapping[str, DisplayableOperator]
+    sinks: frozenset[str]
+    redact: Callable[[str], str] = field(repr=False)
+
+
+def plan_pipeline(
+    path: str | Path, *, plugins: PluginSet, environment: Mapping[str, str], parallelism: int | None = None
+) -> Plan:
+    """The plan of a pipeline file.
+
+    `parallelism` replaces the pipeline's own number, not that of single nodes. Reads schemas
+    through the plugins, and runs nothing. Raises `InvalidPipelineError` with every mistake.
+    """
+    return plan_file(path, plugins=plugins, environment=environment, parallelism=parallelism).plan
+
+
+def plan_text(
+    text: str,
+    *,
+    plugins: PluginSet,
+    environment: Mapping[str, str],
+    file: str = "<text>",
+    parallelism: int | None = None,
+) -> Plan:
+    """Like `plan_pipeline`, from YAML in memory; `file` is its name in errors."""
+    mistakes = Mistakes()
+    return _plan(text, file, plugins, Environment(environment), parallelism, mistakes).plan
+
+
+def plan_file(
+    path: str | Path, *, plugins: PluginSet, environment: Mapping[str, str], parallelism: int | None = None
+) -> PlannedPipeline:
+    """Like `plan_pipeline`, with what a person may be shown."""
+    mistakes = Mistakes()
+    text = _read(path, mistakes)
+    return _plan(text, str(path), plugins, Environment(environment), parallelism, mistakes)
+
+
+def _read(path: str | Path, mistakes: Mistakes) -> str:
+    text = None
+    try:
+        text = decode(Path(path).read_bytes(), file=str(path), mistakes=mistakes)
+    except OSError as error:
+        mistakes.add(f"cannot read {path}: {error.strerror or error}", at=None, value=str(path))
+    if text is None:
+        mistakes.raise_if_any()
+        raise AssertionError("a file that cannot be read has a mistake")
+    return text
+
+
+def _plan(
+    text: str,
+    file: str,
+    plugins: PluginSet,
+    environment: Environment,
+    parallelism: int | None,
+    mistakes: Mistakes,
+) -> PlannedPipeline:
+    if parallelism is not None and not 1 <= parallelism <= MAX_PARALLELISM:
+        mistakes.add(f"parallelism must be between 1 and {MAX_PARALLELISM}", at=None, value=parallelism)
+    root = load_document(text, file=file, environment=environment, mistakes=mistakes)
+    if root is None:
+        mistakes.raise_if_any()
+        raise AssertionError("a document that cannot be read has a mistake")
+    spec = read_spec(root, mistakes)
+    nodes = unique_nodes(spec.nodes, mistakes)
+    # Also those of a taken id: their operators and configs have mistakes of their own to report.
+    for node in spec.nodes:
+        if nodes[node.id] is not node:
+            construct_operator(node, plugins=plugins, environment=environment, mistakes=mistakes)
+    constructed = {
+        name: construct_operator(node, plugins=plugins, environment=environment, mistakes=mistakes)
+        for name, node in nodes.items()
+    }
+    operators = {name: operator for name, operator in constructed.items() if operator is not None}
+    inputs = resolve_inputs(nodes, mistakes)
+    check_connections(nodes, inputs, operators, mistakes)
+    order = topological_order(inputs)
+    widths = {name: nodes[name].parallelism or parallelism or spec.parallelism for name in order}
+    typed = type_nodes(order, operators, widths)
+    mistakes.raise_if_any()
+    return PlannedPipeline(
+        plan=_assemble(spec, order, operators, typed, widths),
+        shown_name=spec.shown_name,
+        shown_url=spec.shown_url,
+        displays={name: operators[name].display() for name in order},
+        sinks=frozenset(name for name in order if operators[name].is_sink),
+        redact=environment.redact,
+    )
+
+
+def _assemble(
+    spec: PipelineSpec,
+    order: list[str],
+    operators: Mapping[str, PlannedOperator],
+    typed: Mapping[str, TypedNode],
+    widths: Mapping[str, int],
+) -> Plan:
+    edges = tuple(edge for name in order for edge in typed[name].edges)
+    nodes = {
+        name: Node(
+            id=name,
+            operator=str(operators[name].spec.operator),
+            config=operators[name].config,
+            parallelism=widths[name],
+            input_schemas=typed[name].input_schemas,
+            output_schema=typed[name].output_schema,
+            origin=operators[name].boundary.origin,
+        )
+        for name in order
+    }
+    return Plan(
+        job_id=spec.name,
+        nodes=nodes,
+        edges=edges,
+        chains=derive_chains(widths, edges),
+        checkpoint=spec.checkpoint,
+    )
