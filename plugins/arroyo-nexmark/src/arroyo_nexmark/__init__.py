@@ -1,0 +1,1 @@
+"""Deterministic sources for tests and benchmarks: `nexmark.source` and `impulse.source`."""
