@@ -6,7 +6,6 @@ import sys
 import time
 
 import numpy as np
-
 from arroyo_nexmark.rules import Rules
 from arroyo_nexmark.source import BATCH_ROWS
 from arroyo_nexmark.tables import TABLES, make_batch

@@ -80,7 +80,8 @@ class NexmarkSource(CountingSource):
         numbers = self._rules.numbers_at(positions.positions(), self._end)
         if self._table.kind is None:
             return numbers
-        return numbers[self._rules.kinds(numbers) == self._table.kind]
+        chosen: Int64s = numbers[self._rules.kinds(numbers) == self._table.kind]
+        return chosen
 
 
 def from_config(config: nexmark_pb2.NexmarkSource) -> NexmarkSource:
