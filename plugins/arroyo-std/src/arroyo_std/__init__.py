@@ -1,0 +1,1 @@
+"""The everyday operators of arroyo_core, under the prefix `std`."""

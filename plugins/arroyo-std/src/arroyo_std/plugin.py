@@ -1,0 +1,19 @@
+"""Registers the operators of this distribution; they import their libraries when they are made."""
+
+from __future__ import annotations
+
+from arroyo_core.api import Registry
+from arroyo_core.plugin import hookimpl
+from arroyo_std import constructors
+
+
+@hookimpl
+def arroyo_register(registry: Registry) -> None:
+    registry.add("std.filter", constructors.FilterConstructor())
+    registry.add("std.project", constructors.ProjectConstructor())
+    registry.add("std.key_by", constructors.KeyByConstructor())
+    registry.add("std.watermark", constructors.WatermarkConstructor())
+    registry.add("std.union", constructors.UnionConstructor())
+    registry.add("std.unnest", constructors.UnnestConstructor())
+    registry.add("std.stdout", constructors.StdoutConstructor())
+    registry.add("std.blackhole", constructors.BlackholeConstructor())

@@ -1,0 +1,101 @@
+"""Rows as text, for people and for pipes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, time
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+
+import pyarrow as pa
+
+_ELLIPSIS = "…"
+
+
+class Format(StrEnum):
+    """How rows are written."""
+
+    JSON = "json"
+    CSV = "csv"
+    TABLE = "table"
+
+
+def render_json(rows: pa.Table) -> str:
+    """One JSON object per line."""
+    return "".join(
+        json.dumps(_plain(row), ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows.to_pylist()
+    )
+
+
+def render_csv(rows: pa.Table, *, has_header: bool) -> str:
+    """Comma-separated values; NULL is empty, nested values are JSON."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    if has_header:
+        writer.writerow(rows.column_names)
+    writer.writerows([_cell(value) for value in row.values()] for row in rows.to_pylist())
+    return text.getvalue()
+
+
+def render_table(rows: pa.Table, *, max_cell_width: int) -> str:
+    """Aligned columns under their names; numbers to the right. Cells are cut at `max_cell_width`, unless it is 0."""
+    cells = [[_cut(_shown(value), max_cell_width) for value in column.to_pylist()] for column in rows.columns]
+    is_number = [pa.types.is_integer(each.type) or pa.types.is_floating(each.type) for each in rows.schema]
+    widths = [max(map(len, [name, *column])) for name, column in zip(rows.column_names, cells, strict=True)]
+    lines = [
+        _line(rows.column_names, widths, [False] * len(widths)),
+        "-+-".join("-" * width for width in widths),
+        *(_line(row, widths, is_number) for row in zip(*cells, strict=True)),
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _line(row: Sequence[str], widths: Sequence[int], is_right: Sequence[bool]) -> str:
+    padded = [
+        cell.rjust(width) if right else cell.ljust(width)
+        for cell, width, right in zip(row, widths, is_right, strict=True)
+    ]
+    return " | ".join(padded).rstrip()
+
+
+def _cut(text: str, width: int) -> str:
+    return text if not width or len(text) <= width else text[: width - 1] + _ELLIPSIS
+
+
+def _shown(value: Any) -> str:
+    return "NULL" if value is None else " ".join(_cell(value).split("\n"))
+
+
+def _cell(value: Any) -> str:
+    plain = _plain(value)
+    if plain is None:
+        return ""
+    return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON can hold it: moments in ISO form, bytes in hex, exact numbers and NaN as text."""
+    match value:
+        case float() if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        case None | bool() | int() | float() | str():
+            return value
+        case datetime():
+            return value.isoformat().replace("+00:00", "Z")
+        case date() | time():
+            return value.isoformat()
+        case bytes():
+            return value.hex()
+        case Decimal():
+            return str(value)
+        case Mapping():
+            return {str(key): _plain(each) for key, each in value.items()}
+        case list() | tuple():
+            return [_plain(each) for each in value]
+        case _:
+            return str(value)

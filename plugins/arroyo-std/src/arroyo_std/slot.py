@@ -1,0 +1,60 @@
+"""`BatchSlot`: a table of DataFusion whose rows are exchanged between two executions of one plan.
+
+Planning a query again for every batch costs 0.5 ms for one expression and 4 ms for twenty; executing a
+plan that was made once costs 0.4 to 0.6 ms. DataFusion's Python API has no physical plan over exchangeable
+data but this: its scan of a `pyarrow.dataset.Dataset` asks the dataset for its batches at every execution,
+through Python methods, so a dataset may answer with another batch each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.dataset
+
+
+class _Scanner:
+    """What DataFusion reads from: the schema it will see, then the batches."""
+
+    def __init__(self, batch: pa.RecordBatch) -> None:
+        self._batch = batch
+
+    @property
+    def projected_schema(self) -> pa.Schema:
+        return self._batch.schema
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        return iter([self._batch])
+
+
+class _Fragment:
+    """The slot's only fragment."""
+
+    def __init__(self, slot: BatchSlot) -> None:
+        self._slot = slot
+
+    def scanner(self, schema: pa.Schema, columns: Sequence[str] | None = None, **_options: object) -> _Scanner:
+        """Called at every execution; `columns` are those the plan reads."""
+        batch = self._slot.batch
+        return _Scanner(batch if columns is None else batch.select(list(columns)))
+
+
+class BatchSlot(pa.dataset.InMemoryDataset):  # type: ignore[misc]
+    """A dataset of one batch: what `batch` holds when a plan over it is executed.
+
+    Not for plans with filters: DataFusion would push them into the scan, which ignores them.
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        super().__init__(schema.empty_table())
+        self.batch: pa.RecordBatch = empty_batch(schema)
+
+    def get_fragments(self, filter: object = None) -> Iterator[_Fragment]:
+        """Called when a plan is made."""
+        return iter([_Fragment(self)])
+
+
+def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
+    """A batch without rows."""
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)

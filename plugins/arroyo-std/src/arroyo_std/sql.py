@@ -1,0 +1,176 @@
+"""SQL expressions over the columns of a stream, by DataFusion: typed without data, planned once, run per batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import pyarrow as pa
+from datafusion import Expr, ScalarUDF, SessionConfig, SessionContext
+
+from arroyo_core.api import Registry
+from arroyo_core.errors import ConfigError, DataError
+from arroyo_std import sql_errors
+from arroyo_std.columns import normal_type, nullable, with_schema
+from arroyo_std.slot import BatchSlot, empty_batch
+
+_SETTINGS = {
+    # Names of columns mean what is written: no folding to lower case.
+    "datafusion.sql_parser.enable_ident_normalization": "false",
+    "datafusion.sql_parser.map_string_types_to_utf8view": "false",
+    # One batch in, one batch out.
+    "datafusion.execution.target_partitions": "1",
+    "datafusion.execution.time_zone": "UTC",
+}
+
+#: What a plan over one row at a time consists of; anything else would look beyond the batch.
+_ROW_WISE_STEPS = {"ProjectionExec", "CooperativeExec", "DatasetExec"}
+
+
+@runtime_checkable
+class SqlFunction(Protocol):
+    """A UDF of the registry that can be called in expressions."""
+
+    def to_datafusion(self) -> ScalarUDF: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expression:
+    """One computed column. `field` is the path of its SQL in the node's config, for errors."""
+
+    name: str
+    sql: str
+    field: str
+
+
+class CompiledExpressions:
+    """Planned expressions over batches of one schema. For one thread at a time."""
+
+    def __init__(self, expressions: Sequence[Expression], schema: pa.Schema, registry: Registry) -> None:
+        self._expressions = expressions
+        self._registry = registry
+        self._context = _open_session(registry)
+        self._slot = BatchSlot(nullable(schema))
+        self._input_schema: pa.Schema = self._slot.schema
+        self._no_rows = self._slot.batch
+        self._context.register_dataset(sql_errors.TABLE, self._slot)
+        stream = self._context.table(sql_errors.TABLE)
+        # Nothing but the columns can be named: a subquery finds no table.
+        self._context.deregister_table(sql_errors.TABLE)
+        self._parsed: list[Expr] = [stream.parse_sql_expr(expression.sql) for expression in expressions]
+        names = [expression.name for expression in expressions]
+        frame = stream.select(*(parsed.alias(name) for parsed, name in zip(self._parsed, names, strict=True)))
+        self._plan = frame.execution_plan()
+        #: What `evaluate` yields: every field nullable, no views, no dictionaries.
+        self.schema = pa.schema([pa.field(field.name, normal_type(field.type)) for field in frame.schema()])
+        #: Expressions that are nothing but a column: output name -> input column.
+        self.copies = {
+            name: str(parsed.to_variant().name())
+            for name, parsed in zip(names, self._parsed, strict=True)
+            if parsed.variant_name() == "Column"
+        }
+
+    @property
+    def steps(self) -> list[str]:
+        """The names of the physical plan's steps, from the last to the first."""
+        return [line.strip().partition(":")[0] for line in self._plan.display_indent().splitlines()]
+
+    @property
+    def aliases(self) -> list[str]:
+        """The columns whose SQL has an outer AS."""
+        pairs = zip(self._expressions, self._parsed, strict=True)
+        return [expression.name for expression, parsed in pairs if parsed.variant_name() == "Alias"]
+
+    def evaluate(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """One output row for each input row, under `schema`.
+
+        Raises `DataError` naming the expression where a row cannot be computed (a division by
+        zero, a text that is no number).
+        """
+        try:
+            return self.execute(batch)
+        # DataFusion raises bare exceptions, for whatever reason.
+        except Exception as error:
+            raise self._blame(batch, error) from error
+
+    def execute(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The same as `evaluate`, but raises whatever DataFusion raises."""
+        self._slot.batch = with_schema(batch, self._input_schema)
+        try:
+            results = [result.to_pyarrow() for result in self._context.execute(self._plan, 0)]
+        finally:
+            self._slot.batch = self._no_rows
+        if len(results) != 1 or results[0].num_rows != batch.num_rows:
+            counts = [result.num_rows for result in results]
+            raise RuntimeError(f"DataFusion made batches of {counts} rows from one of {batch.num_rows}")
+        if results[0].schema.equals(self.schema, check_metadata=True):
+            return results[0]
+        columns = [
+            column if column.type == field.type else column.cast(field.type)
+            for column, field in zip(results[0].columns, self.schema, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _blame(self, batch: pa.RecordBatch, error: Exception) -> DataError:
+        """Find the expression that failed by running each alone; the plan as a whole does not say."""
+        for expression in self._expressions:
+            try:
+                CompiledExpressions([expression], self._input_schema, self._registry).execute(batch)
+            except Exception as cause:
+                reason = sql_errors.readable(str(cause))
+                return DataError(f"{expression.field}: cannot compute {expression.sql!r}: {reason}")
+        return DataError(f"cannot compute the expressions: {sql_errors.readable(str(error))}")
+
+
+def check_expressions(expressions: Sequence[Expression], schema: pa.Schema, registry: Registry) -> CompiledExpressions:
+    """Type expressions that a user wrote over the columns of `schema`; for plan time.
+
+    They see the columns of one row: aggregates, window functions, subqueries and tables are
+    refused. Raises `ConfigError` at the field of the first expression that cannot be.
+    """
+    for expression in expressions:
+        if not expression.sql.strip():
+            raise ConfigError("the SQL expression is empty", field=expression.field, value=expression.sql)
+        try:
+            _check(expression, schema, registry)
+        except ConfigError:
+            raise
+        # DataFusion raises bare exceptions, for whatever reason.
+        except Exception as error:
+            raise sql_errors.explain(error, sql=expression.sql, field=expression.field, columns=schema.names) from error
+    return compile_expressions(expressions, schema, registry)
+
+
+def compile_expressions(
+    expressions: Sequence[Expression], schema: pa.Schema, registry: Registry
+) -> CompiledExpressions:
+    """Plan expressions that `check_expressions` accepted for this schema; for run time.
+
+    Functions of the clock (`now()`) are constant from here on, so for one epoch of one subtask.
+    """
+    return CompiledExpressions(expressions, schema, registry)
+
+
+def _check(expression: Expression, schema: pa.Schema, registry: Registry) -> None:
+    """Refuse what is SQL, but not a typed expression over one row; what is not SQL fails by itself."""
+    sql, field = expression.sql, expression.field
+    compiled = CompiledExpressions([expression], schema, registry)
+    for step in compiled.steps:
+        if step not in _ROW_WISE_STEPS:
+            raise sql_errors.refused("WindowFunction" if "Window" in step else "ScalarSubquery", sql=sql, field=field)
+    if compiled.aliases:
+        raise ConfigError("an expression has no AS; its name is given beside it", field=field, value=sql)
+    if pa.types.is_null(compiled.schema.field(0).type):
+        raise ConfigError("the expression is NULL, without a type; cast it to one", field=field, value=sql)
+    # Some mistakes (an unknown unit of date_trunc) show only when a function is called.
+    compiled.execute(empty_batch(schema))
+
+
+def _open_session(registry: Registry) -> SessionContext:
+    """A SQL session; the one place where functions of the registry join DataFusion's own."""
+    context = SessionContext(SessionConfig(_SETTINGS))
+    for udf in registry.udfs.values():
+        if isinstance(udf, SqlFunction):
+            context.register_udf(udf.to_datafusion())
+    return context

@@ -1,0 +1,91 @@
+"""DataFusion's complaints, turned into mistakes of a pipeline file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from arroyo_core.errors import ConfigError
+from arroyo_std.columns import nearest
+
+#: The name of the input inside SQL. Users never write it; it is cut from messages.
+TABLE = "__stream"
+
+_QUALIFIER = re.compile(rf'"?{TABLE}"?\.')
+_NO_FIELD = re.compile(r'No field named ("(?:[^"]|"")*"|[^\s]+?)\.(?:\s|$)')
+_NO_FUNCTION = re.compile(r"Invalid function '([^']*)'\.(?:\s+Did you mean '([^']*)'\?)?")
+_SYNTAX = re.compile(r'(?:Parser|Tokenizer)Error\("(.*)"\)', re.DOTALL)
+_PLACE = re.compile(r"(?:(?<=\w)\.)? at Line: (\d+), Column: (\d+)")
+_PREFIXES = re.compile(
+    r"^(?:(?:DataFusion|Schema|SQL|Arrow|Execution|External|Cast|Parser|Compute|Invalid argument) error: "
+    r"|Error during planning: |This feature is not implemented: |Optimizer rule '\w+' failed\s+"
+    r"|type_coercion\s+|caused by\s+)+"
+)
+
+_REFUSED = {
+    "AggregateFunction": "an aggregate function needs many rows; use a window or an aggregate operator",
+    "WindowFunction": "a window function needs many rows; use a window operator",
+    "Exists": "a subquery cannot be used here; an expression sees the columns of one row",
+    "InSubquery": "a subquery cannot be used here; an expression sees the columns of one row",
+    "ScalarSubquery": "a subquery cannot be used here; an expression sees the columns of one row",
+    "SetComparison": "a subquery cannot be used here; an expression sees the columns of one row",
+    "Unnest": "unnest makes many rows of one; use std.unnest",
+    "Placeholder": "a placeholder such as $1 has no value here",
+}
+_UNSUPPORTED = re.compile(r"Physical plan does not support logical expression (\w+)")
+
+
+def refused(kind: str, *, sql: str, field: str) -> ConfigError:
+    """The error for an expression that is SQL, but needs more than one row; `kind` as DataFusion calls it."""
+    return ConfigError(_REFUSED[kind], field=field, value=sql)
+
+
+def explain(error: Exception, *, sql: str, field: str, columns: Sequence[str]) -> ConfigError:
+    """The `ConfigError` at `field` for what DataFusion raised when it planned `sql` over `columns`."""
+    text = str(error)
+    if found := _NO_FIELD.search(text):
+        return _unknown_column(found[1], sql=sql, field=field, columns=columns)
+    if found := _NO_FUNCTION.search(text):
+        return ConfigError(f"no function {found[1]!r}", field=field, value=sql, suggestion=found[2])
+    if (found := _UNSUPPORTED.search(text)) and found[1] in _REFUSED:
+        return refused(found[1], sql=sql, field=field)
+    if "table '" in text and "not found" in text:
+        return ConfigError("an expression cannot read tables; it sees the columns of one row", field=field, value=sql)
+    if "Unnest should be rewritten" in text:
+        return refused("Unnest", sql=sql, field=field)
+    if "Placeholder '" in text:
+        return refused("Placeholder", sql=sql, field=field)
+    if found := _SYNTAX.search(text):
+        return ConfigError(f"not a SQL expression: {_readable_syntax(found[1])}", field=field, value=sql)
+    return ConfigError(readable(text), field=field, value=sql)
+
+
+def readable(text: str) -> str:
+    """A message of DataFusion without the names of its layers, on one line, with small first letter."""
+    text = _QUALIFIER.sub("", _PREFIXES.sub("", text.strip()))
+    text = " ".join(text.split()).rstrip(".")
+    text = text.removesuffix(" error") if text == "Divide by zero error" else text
+    return text[:1].lower() + text[1:]
+
+
+def _unknown_column(written: str, *, sql: str, field: str, columns: Sequence[str]) -> ConfigError:
+    name = _QUALIFIER.sub("", written).replace('""', '"')
+    if name.startswith('"') and name.endswith('"') and len(name) > 1:
+        name = name[1:-1]
+    return ConfigError(
+        f"no column {name!r}",
+        field=field,
+        value=sql,
+        allowed=columns,
+        suggestion=nearest(name, columns),
+    )
+
+
+def _readable_syntax(text: str) -> str:
+    text = text.replace('\\"', '"').replace("\\'", "'").replace("found: EOF", "found: the end of the text")
+    text = text[:1].lower() + text[1:].rstrip(".")
+    place = _PLACE.search(text)
+    if place is None:
+        return text
+    at = f" at character {place[2]}" if place[1] == "1" else f" at line {place[1]}, character {place[2]}"
+    return _PLACE.sub("", text) + at

@@ -1,0 +1,93 @@
+from arroyo_core.proto import options_pb2 as _options_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class OutputFormat(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    OUTPUT_FORMAT_UNSPECIFIED: _ClassVar[OutputFormat]
+    json: _ClassVar[OutputFormat]
+    csv: _ClassVar[OutputFormat]
+    table: _ClassVar[OutputFormat]
+OUTPUT_FORMAT_UNSPECIFIED: OutputFormat
+json: OutputFormat
+csv: OutputFormat
+table: OutputFormat
+
+class FilterConfig(_message.Message):
+    __slots__ = ("predicate",)
+    PREDICATE_FIELD_NUMBER: _ClassVar[int]
+    predicate: str
+    def __init__(self, predicate: _Optional[str] = ...) -> None: ...
+
+class NamedExpression(_message.Message):
+    __slots__ = ("name", "sql")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SQL_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    sql: str
+    def __init__(self, name: _Optional[str] = ..., sql: _Optional[str] = ...) -> None: ...
+
+class ProjectConfig(_message.Message):
+    __slots__ = ("expressions", "keep", "drop")
+    EXPRESSIONS_FIELD_NUMBER: _ClassVar[int]
+    KEEP_FIELD_NUMBER: _ClassVar[int]
+    DROP_FIELD_NUMBER: _ClassVar[int]
+    expressions: _containers.RepeatedCompositeFieldContainer[NamedExpression]
+    keep: _containers.RepeatedScalarFieldContainer[str]
+    drop: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, expressions: _Optional[_Iterable[_Union[NamedExpression, _Mapping]]] = ..., keep: _Optional[_Iterable[str]] = ..., drop: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class KeyByConfig(_message.Message):
+    __slots__ = ("keys",)
+    KEYS_FIELD_NUMBER: _ClassVar[int]
+    keys: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, keys: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class WatermarkConfig(_message.Message):
+    __slots__ = ("column", "max_lateness", "period", "idle_time", "expression")
+    COLUMN_FIELD_NUMBER: _ClassVar[int]
+    MAX_LATENESS_FIELD_NUMBER: _ClassVar[int]
+    PERIOD_FIELD_NUMBER: _ClassVar[int]
+    IDLE_TIME_FIELD_NUMBER: _ClassVar[int]
+    EXPRESSION_FIELD_NUMBER: _ClassVar[int]
+    column: str
+    max_lateness: int
+    period: int
+    idle_time: int
+    expression: str
+    def __init__(self, column: _Optional[str] = ..., max_lateness: _Optional[int] = ..., period: _Optional[int] = ..., idle_time: _Optional[int] = ..., expression: _Optional[str] = ...) -> None: ...
+
+class UnionConfig(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class UnnestConfig(_message.Message):
+    __slots__ = ("column", "outer", "ordinality")
+    COLUMN_FIELD_NUMBER: _ClassVar[int]
+    AS_FIELD_NUMBER: _ClassVar[int]
+    OUTER_FIELD_NUMBER: _ClassVar[int]
+    ORDINALITY_FIELD_NUMBER: _ClassVar[int]
+    column: str
+    outer: bool
+    ordinality: str
+    def __init__(self, column: _Optional[str] = ..., outer: _Optional[bool] = ..., ordinality: _Optional[str] = ..., **kwargs) -> None: ...
+
+class StdoutConfig(_message.Message):
+    __slots__ = ("format", "limit", "max_cell_width")
+    FORMAT_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    MAX_CELL_WIDTH_FIELD_NUMBER: _ClassVar[int]
+    format: OutputFormat
+    limit: int
+    max_cell_width: int
+    def __init__(self, format: _Optional[_Union[OutputFormat, str]] = ..., limit: _Optional[int] = ..., max_cell_width: _Optional[int] = ...) -> None: ...
+
+class BlackholeConfig(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
