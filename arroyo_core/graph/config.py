@@ -86,7 +86,11 @@ class _Reader:
             self.mistakes.add(f"{what} must be {wanted}, not {describe(value)}", at=value.at, value=shown(value))
             return
         written = self.read_fields(entries, message, what=what)
-        self.check_required(descriptor, written, what=what, at=value.at if value is not None else at)
+        # A misspelled field is one mistake, not two.
+        known = {name for field in descriptor.fields for name in (field.name, field.json_name)}
+        meant = {nearest(entry.key, descriptor.fields_by_name) for entry in entries if entry.key not in known}
+        place = value.at if value is not None else at
+        self.check_required(descriptor, written, meant, what=what, at=place)
 
     def read_fields(self, entries: list[Entry], message: Message, *, what: str) -> dict[str, Entry]:
         """Set what is written; returns the entry of each field, by the field's name in the proto."""
@@ -123,14 +127,16 @@ class _Reader:
             self.read_field(entry.value, message, field, what=repr(entry.key))
         return written
 
-    def check_required(self, descriptor: Descriptor, written: dict[str, Entry], *, what: str, at: Location) -> None:
+    def check_required(
+        self, descriptor: Descriptor, written: dict[str, Entry], meant: set[str | None], *, what: str, at: Location
+    ) -> None:
         for field in descriptor.fields:
             if not _option(field, options_pb2.required):
                 continue
             entry = written.get(field.name)
-            if entry is None:
+            if entry is None and field.name not in meant:
                 self.mistakes.add(f"{what} needs the field {field.name!r}", at=at)
-            elif _is_empty(entry.value):
+            elif entry is not None and _is_empty(entry.value):
                 self.mistakes.add(f"{entry.key!r} must not be empty", at=entry.value.at)
 
     def read_field(self, value: YamlValue, message: Message, field: FieldDescriptor, *, what: str) -> None:

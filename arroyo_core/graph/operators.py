@@ -81,7 +81,9 @@ def construct_operator(
 def _read_message(node: NodeSpec, config_type: type[Message], boundary: PluginBoundary) -> Message | None:
     at = node.operator_at
     try:
-        return read_config(node.config, config_type, at=at, what=str(node.operator), mistakes=boundary.mistakes)
+        return read_config(
+            node.config, config_type, at=at, what=f"the config of {node.operator}", mistakes=boundary.mistakes
+        )
     except OptionError as error:
         boundary.add_fault(str(error))
         return None

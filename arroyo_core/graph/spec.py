@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from arroyo_core.errors import Location
 from arroyo_core.graph.document import Entry, Scalar, YamlList, YamlMap, YamlValue, describe, shown
-from arroyo_core.graph.mistakes import Mistakes
+from arroyo_core.graph.mistakes import Mistakes, nearest
 from arroyo_core.graph.plan import CheckpointSpec
 from arroyo_core.graph.values import read_duration_us, read_int, read_size, read_string
 
@@ -81,11 +81,13 @@ def _fields(
         message = f"{what} must be a mapping with the keys {', '.join(keys)}, not {describe(value)}"
         mistakes.add(message, at=value.at, value=shown(value))
         return {}
-    for entry in value.entries:
-        if entry.key not in keys:
-            mistakes.add_unknown(f"{what} has no key {entry.key!r}", at=entry.key_at, name=entry.key, choices=keys)
+    unknown = [entry for entry in value.entries if entry.key not in keys]
+    for entry in unknown:
+        mistakes.add_unknown(f"{what} has no key {entry.key!r}", at=entry.key_at, name=entry.key, choices=keys)
+    # A misspelled key is one mistake, not two.
+    meant = {nearest(entry.key, keys) for entry in unknown}
     for key in required:
-        if value.entry(key) is None:
+        if value.entry(key) is None and key not in meant:
             mistakes.add(f"{what} needs the key {key!r}", at=value.at)
     return {entry.key: entry for entry in value.entries if entry.key in keys}
 

@@ -124,7 +124,9 @@ def _read_unit(value: YamlValue, what: str, mistakes: Mistakes, parse: Callable[
     except ValueError as error:
         # The parser quotes the text, which may come from the environment.
         message = str(error).replace(repr(scalar.text), repr(scalar.written))
-        mistakes.add(f"{what}: {message}", at=scalar.at, value=shown(scalar))
+        is_bare = parse is parse_duration_us and isinstance(scalar.value, int | float)
+        suggestion = f"{scalar.written}s" if is_bare and not scalar.written.startswith("-") else None
+        mistakes.add(f"{what}: {message}", at=scalar.at, value=shown(scalar), suggestion=suggestion)
         return None
 
 

@@ -1,0 +1,71 @@
+"""Shows errors to people (with the line and a caret) and to tools (as JSON)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from arroyo_core.errors import PipelineError
+from arroyo_core.graph.loader import split_lines
+
+_MAX_ALLOWED = 12
+
+
+def render_mistake(error: PipelineError, *, is_debug: bool = False) -> str:
+    """`file:line:column: message`, the line with a caret under the column, and what helps."""
+    lines = [f"{error.at}: {error.message}" if error.at else error.message]
+    gutter = ""
+    if error.at:
+        source = _source_line(error.at.file, error.at.line)
+        gutter = " " * (len(str(error.at.line)) + 3)
+        if source is not None:
+            lines.append(f"  {error.at.line} | {source}")
+            lines.append(f"{gutter}| {_caret(source, error.at.column, error.value)}")
+    if error.suggestion:
+        lines.append(f"{gutter}  did you mean {error.suggestion}?")
+    if error.allowed:
+        lines.append(f"{gutter}  allowed: {_shortened(error.allowed)}")
+    if is_debug:
+        lines += getattr(error, "__notes__", [])
+    return "\n".join(lines)
+
+
+def mistake_json(error: PipelineError) -> dict[str, object]:
+    at = error.at
+    return {
+        "file": at.file if at else None,
+        "line": at.line if at else None,
+        "column": at.column if at else None,
+        "message": error.message,
+        "value": error.value if isinstance(error.value, int | float | str | None) else str(error.value),
+        "allowed": list(error.allowed),
+        "suggestion": error.suggestion,
+    }
+
+
+def _caret(source: str, column: int, value: object) -> str:
+    # Tabs are kept, so that the caret stands under its character however wide they are.
+    before = "".join(letter if letter == "\t" else " " for letter in source[: column - 1])
+    written = value if isinstance(value, str) else ""
+    is_here = written and source[column - 1 :].startswith(written)
+    return before + "^" * (len(written) if is_here else 1)
+
+
+def _shortened(allowed: Sequence[str]) -> str:
+    text = ", ".join(allowed[:_MAX_ALLOWED])
+    left = len(allowed) - _MAX_ALLOWED
+    return f"{text} and {left} more" if left > 0 else text
+
+
+def _source_line(file: str, line: int) -> str | None:
+    lines = _source_lines(file)
+    return lines[line - 1] if 0 < line <= len(lines) else None
+
+
+@cache
+def _source_lines(file: str) -> tuple[str, ...]:
+    try:
+        return tuple(split_lines(Path(file).read_bytes().decode("utf-8-sig", errors="replace")))
+    except OSError:
+        return ()

@@ -1,0 +1,99 @@
+"""The entry point of `arroyo`: arguments, dispatch, and the one place where errors become exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from arroyo_core.cli import plan, plugins, validate
+from arroyo_core.cli.arguments import parallelism
+from arroyo_core.cli.diagnostics import render_mistake
+from arroyo_core.cli.exits import FAILURE, INTERRUPTED, MISTAKE
+from arroyo_core.errors import ArroyoError, Domain, InvalidPipelineError, OperatorError, PipelineError, error_domain
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command. Returns 0, 2 for what the user can mend, 1 for other failures."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    # A terminal that cannot show a character is no reason to fail.
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    args = _parser().parse_args(arguments)
+    try:
+        code: int = args.command(args)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has seen enough. Python flushes once more at exit: give it somewhere to flush to.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILURE
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except Exception as error:
+        return _fail(error, is_debug=args.debug)
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="arroyo", description="Stream-processing pipelines in YAML, on Spark.")
+    parser.add_argument("--version", action="version", version=f"arroyo-core {version('arroyo-core')}")
+    parser.add_argument("--debug", action="store_true", help="show tracebacks")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_run(commands)
+    validate.add_command(commands)
+    plan.add_command(commands)
+    plugins.add_command(commands)
+    # Also behind the command. No default there, or it would overwrite what was given before the command.
+    for command in commands.choices.values():
+        command.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show tracebacks")
+    return parser
+
+
+def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "run", help="run a pipeline on Spark", description="Run a pipeline on Spark until its data ends, or Ctrl-C."
+    )
+    parser.add_argument("file", metavar="FILE", help="a pipeline in YAML")
+    parser.add_argument("--parallelism", type=parallelism, metavar="N", help="instead of the pipeline's own number")
+    parser.add_argument("--master", metavar="URL", help="the Spark master, such as local[4] or spark://host:7077")
+    parser.add_argument(
+        "--conf",
+        type=setting,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a Spark setting; may be repeated",
+    )
+    parser.set_defaults(command=_run)
+
+
+def _run(args: argparse.Namespace) -> int:
+    # Imported here, because it brings pyspark: no other command should wait for that.
+    from arroyo_core.cli.run import run
+
+    return run(args)
+
+
+def _fail(error: Exception, *, is_debug: bool) -> int:
+    if isinstance(error, InvalidPipelineError):
+        for mistake in error.errors:
+            print(render_mistake(mistake, is_debug=is_debug), end="\n\n", file=sys.stderr)
+        return MISTAKE
+    if isinstance(error, PipelineError):
+        print(render_mistake(error, is_debug=is_debug), file=sys.stderr)
+        return MISTAKE
+    if is_debug:
+        traceback.print_exception(error)
+    if isinstance(error, ArroyoError):
+        print(f"arroyo: {error}", file=sys.stderr)
+        if is_debug and isinstance(error, OperatorError):
+            print(error.traceback, file=sys.stderr)
+        return MISTAKE if error_domain(error) is Domain.USER else FAILURE
+    name = type(error).__name__
+    print(f"arroyo: {name}: {error}" + ("" if is_debug else " (more with --debug)"), file=sys.stderr)
+    return FAILURE

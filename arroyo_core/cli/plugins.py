@@ -1,0 +1,56 @@
+"""`arroyo plugins`: what is installed, what it brings, and what could not be loaded."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from arroyo_core.cli.exits import OK
+from arroyo_core.plugin import PluginReport, installed_plugins
+
+
+def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "plugins",
+        help="list installed plugins and their operators",
+        description="List the installed plugins with their operators, and why any could not be loaded.",
+    )
+    parser.add_argument("--json", action="store_true", help="print the list as JSON")
+    parser.set_defaults(command=plugins)
+
+
+def plugins(args: argparse.Namespace) -> int:
+    reports = installed_plugins().reports
+    if args.json:
+        print(json.dumps([_report_json(report) for report in reports], indent=2))
+    elif not reports:
+        print("No plugins are installed. The standard operators: pip install arroyo-std")
+    else:
+        print("\n\n".join(_report_text(report) for report in reports))
+    return OK
+
+
+def _report_text(report: PluginReport) -> str:
+    lines = [f"{report.origin}  (plugin {report.name!r}, module {report.module})"]
+    if report.is_blocked:
+        lines.append("  blocked by ARROYO_BLOCK_PLUGINS")
+    if report.error:
+        lines.append(f"  FAILED: {report.error}")
+    lines += [f"  {operator}" for operator in report.operators]
+    lines += [f"  {udf}()  UDF" for udf in report.udfs]
+    if len(lines) == 1:
+        lines.append("  registers nothing")
+    return "\n".join(lines)
+
+
+def _report_json(report: PluginReport) -> dict[str, object]:
+    return {
+        "name": report.name,
+        "distribution": report.origin.distribution,
+        "version": report.origin.version,
+        "module": report.module,
+        "operators": list(report.operators),
+        "udfs": list(report.udfs),
+        "error": report.error,
+        "is_blocked": report.is_blocked,
+    }

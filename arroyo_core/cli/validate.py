@@ -1,0 +1,55 @@
+"""`arroyo validate`: every mistake of the given files, and nothing is run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+
+from arroyo_core.cli.diagnostics import mistake_json, render_mistake
+from arroyo_core.cli.exits import MISTAKE, OK
+from arroyo_core.errors import InvalidPipelineError, PipelineError
+from arroyo_core.graph import Plan, plan_pipeline
+from arroyo_core.graph.views.labels import count
+from arroyo_core.plugin import installed_plugins
+
+
+def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "validate",
+        help="check pipeline files without running them",
+        description="Check pipeline files: shape, operators, configs, connections and column types. "
+        "Exit code 0 when all are valid, 2 when any is not.",
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help="a pipeline in YAML")
+    parser.add_argument("--json", action="store_true", help="print the mistakes as a JSON list on stdout")
+    parser.set_defaults(command=validate)
+
+
+def validate(args: argparse.Namespace) -> int:
+    mistakes: list[PipelineError] = []
+    for file in args.files:
+        try:
+            plan = plan_pipeline(file, plugins=installed_plugins(), environment=os.environ)
+        except InvalidPipelineError as invalid:
+            mistakes += invalid.errors
+            if not args.json:
+                _show(file, invalid, is_debug=args.debug)
+        else:
+            if not args.json:
+                print(f"{file}: valid ({_size(plan)})")
+    if args.json:
+        print(json.dumps([mistake_json(error) for error in mistakes], indent=2))
+    return MISTAKE if mistakes else OK
+
+
+def _show(file: str, invalid: InvalidPipelineError, *, is_debug: bool) -> None:
+    for error in invalid.errors:
+        print(render_mistake(error, is_debug=is_debug), end="\n\n", file=sys.stderr)
+    print(f"{file}: {count(len(invalid.errors), 'mistake')}", file=sys.stderr)
+
+
+def _size(plan: Plan) -> str:
+    counts = ((len(plan.nodes), "node"), (len(plan.chains), "chain"), (plan.wave_count, "wave"))
+    return ", ".join(count(number, noun) for number, noun in counts)
