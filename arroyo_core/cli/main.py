@@ -63,7 +63,6 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser.add_argument("--master", metavar="URL", help="the Spark master, such as local[4] or spark://host:7077")
     parser.add_argument(
         "--conf",
-        type=setting,
         action="append",
         default=[],
         metavar="KEY=VALUE",
