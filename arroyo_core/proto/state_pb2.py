@@ -24,15 +24,73 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1d\x61rroyo_core/proto/state.proto\x12\x11\x61rroyo_core.state\"f\n\x0bTableConfig\x12\x30\n\ntable_type\x18\x01 \x01(\x0e\x32\x1c.arroyo_core.state.TableType\x12\x0e\n\x06\x63onfig\x18\x02 \x01(\x0c\x12\x15\n\rstate_version\x18\x03 \x01(\r*\\\n\tTableType\x12\x1a\n\x16TABLE_TYPE_UNSPECIFIED\x10\x00\x12\x14\n\x10GLOBAL_KEY_VALUE\x10\x01\x12\x1d\n\x19\x45XPIRING_KEYED_TIME_TABLE\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1d\x61rroyo_core/proto/state.proto\x12\x11\x61rroyo_core.state\"f\n\x0bTableConfig\x12\x30\n\ntable_type\x18\x01 \x01(\x0e\x32\x1c.arroyo_core.state.TableType\x12\x0e\n\x06\x63onfig\x18\x02 \x01(\x0c\x12\x15\n\rstate_version\x18\x03 \x01(\r\"`\n\x16GlobalKeyedTableConfig\x12\x12\n\ntable_name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x1d\n\x15uses_two_phase_commit\x18\x03 \x01(\x08\"d\n\x0bStateSchema\x12\x14\n\x0c\x61rrow_schema\x18\x01 \x01(\x0c\x12\x18\n\x10timestamp_column\x18\x02 \x01(\t\x12\x13\n\x0bkey_columns\x18\x03 \x03(\t\x12\x10\n\x08has_keys\x18\x04 \x01(\x08\"\xa3\x01\n\x1c\x45xpiringKeyedTimeTableConfig\x12\x12\n\ntable_name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x14\n\x0cretention_us\x18\x03 \x01(\x03\x12\x14\n\x0cgenerational\x18\x04 \x01(\x08\x12.\n\x06schema\x18\x05 \x01(\x0b\x32\x1e.arroyo_core.state.StateSchema\"\xc5\x03\n\tStateFile\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x12\n\nsize_bytes\x18\x02 \x01(\x04\x12\x10\n\x08\x63hecksum\x18\x03 \x01(\x0c\x12\x0c\n\x04rows\x18\x04 \x01(\x04\x12\x13\n\x0b\x64\x65lete_rows\x18\x05 \x01(\x04\x12\r\n\x05\x65poch\x18\x06 \x01(\r\x12\x15\n\rsubtask_index\x18\x07 \x01(\r\x12\x14\n\x0cmin_key_hash\x18\x08 \x01(\x06\x12\x14\n\x0cmax_key_hash\x18\t \x01(\x06\x12\x1d\n\x10min_timestamp_us\x18\n \x01(\x03H\x00\x88\x01\x01\x12\x1d\n\x10max_timestamp_us\x18\x0b \x01(\x03H\x01\x88\x01\x01\x12\x1d\n\x15\x63ompaction_generation\x18\x0c \x01(\r\x12\x16\n\x0elive_key_start\x18\r \x01(\x06\x12\x14\n\x0clive_key_end\x18\x0e \x01(\x06\x12\x19\n\x0clive_from_us\x18\x0f \x01(\x03H\x02\x88\x01\x01\x12\x15\n\rstate_version\x18\x10 \x01(\r\x12\x17\n\x0f\x66ooter_checksum\x18\x11 \x01(\x0c\x42\x13\n\x11_min_timestamp_usB\x13\n\x11_max_timestamp_usB\x0f\n\r_live_from_us\"\x82\x01\n)GlobalKeyedTableSubtaskCheckpointMetadata\x12+\n\x05\x66iles\x18\x01 \x03(\x0b\x32\x1c.arroyo_core.state.StateFile\x12\x18\n\x0b\x63ommit_data\x18\x02 \x01(\x0cH\x00\x88\x01\x01\x42\x0e\n\x0c_commit_data\"\x85\x02\n&GlobalKeyedTableTaskCheckpointMetadata\x12+\n\x05\x66iles\x18\x01 \x03(\x0b\x32\x1c.arroyo_core.state.StateFile\x12r\n\x16\x63ommit_data_by_subtask\x18\x02 \x03(\x0b\x32R.arroyo_core.state.GlobalKeyedTableTaskCheckpointMetadata.CommitDataBySubtaskEntry\x1a:\n\x18\x43ommitDataBySubtaskEntry\x12\x0b\n\x03key\x18\x01 \x01(\r\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"^\n/ExpiringKeyedTimeTableSubtaskCheckpointMetadata\x12+\n\x05\x66iles\x18\x01 \x03(\x0b\x32\x1c.arroyo_core.state.StateFile\"W\n(ExpiringKeyedTimeTableCheckpointMetadata\x12+\n\x05\x66iles\x18\x01 \x03(\x0b\x32\x1c.arroyo_core.state.StateFile\"\xab\x02\n\x1eTableSubtaskCheckpointMetadata\x12\x15\n\rsubtask_index\x18\x01 \x01(\r\x12\x30\n\ntable_type\x18\x02 \x01(\x0e\x32\x1c.arroyo_core.state.TableType\x12T\n\x0cglobal_keyed\x18\x03 \x01(\x0b\x32<.arroyo_core.state.GlobalKeyedTableSubtaskCheckpointMetadataH\x00\x12\x61\n\x13\x65xpiring_keyed_time\x18\x04 \x01(\x0b\x32\x42.arroyo_core.state.ExpiringKeyedTimeTableSubtaskCheckpointMetadataH\x00\x42\x07\n\x05table\"\x83\x02\n\x17TableCheckpointMetadata\x12\x30\n\ntable_type\x18\x01 \x01(\x0e\x32\x1c.arroyo_core.state.TableType\x12Q\n\x0cglobal_keyed\x18\x02 \x01(\x0b\x32\x39.arroyo_core.state.GlobalKeyedTableTaskCheckpointMetadataH\x00\x12Z\n\x13\x65xpiring_keyed_time\x18\x03 \x01(\x0b\x32;.arroyo_core.state.ExpiringKeyedTimeTableCheckpointMetadataH\x00\x42\x07\n\x05table\"\xe6\x04\n\x19SubtaskCheckpointMetadata\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x13\n\x0boperator_id\x18\x02 \x01(\t\x12\x15\n\rsubtask_index\x18\x03 \x01(\r\x12\x13\n\x0bparallelism\x18\x04 \x01(\r\x12\r\n\x05\x65poch\x18\x05 \x01(\r\x12\x15\n\rstart_time_us\x18\x06 \x01(\x03\x12\x16\n\x0e\x66inish_time_us\x18\x07 \x01(\x03\x12\x19\n\x0cwatermark_us\x18\x08 \x01(\x03H\x00\x88\x01\x01\x12\r\n\x05\x62ytes\x18\t \x01(\x04\x12W\n\x0etable_metadata\x18\n \x03(\x0b\x32?.arroyo_core.state.SubtaskCheckpointMetadata.TableMetadataEntry\x12U\n\rtable_configs\x18\x0b \x03(\x0b\x32>.arroyo_core.state.SubtaskCheckpointMetadata.TableConfigsEntry\x12\x11\n\tthen_stop\x18\x0c \x01(\x08\x1ag\n\x12TableMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12@\n\x05value\x18\x02 \x01(\x0b\x32\x31.arroyo_core.state.TableSubtaskCheckpointMetadata:\x02\x38\x01\x1aS\n\x11TableConfigsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12-\n\x05value\x18\x02 \x01(\x0b\x32\x1e.arroyo_core.state.TableConfig:\x02\x38\x01\x42\x0f\n\r_watermark_us\"\xc3\x01\n\x10OperatorMetadata\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x13\n\x0boperator_id\x18\x02 \x01(\t\x12\r\n\x05\x65poch\x18\x03 \x01(\r\x12\x1d\n\x10min_watermark_us\x18\x04 \x01(\x03H\x00\x88\x01\x01\x12\x1d\n\x10max_watermark_us\x18\x05 \x01(\x03H\x01\x88\x01\x01\x12\x13\n\x0bparallelism\x18\x06 \x01(\rB\x13\n\x11_min_watermark_usB\x13\n\x11_max_watermark_us\"\xe6\x04\n\x1aOperatorCheckpointMetadata\x12>\n\x11operator_metadata\x18\x01 \x01(\x0b\x32#.arroyo_core.state.OperatorMetadata\x12\x15\n\rstart_time_us\x18\x02 \x01(\x03\x12\x16\n\x0e\x66inish_time_us\x18\x03 \x01(\x03\x12m\n\x19table_checkpoint_metadata\x18\x04 \x03(\x0b\x32J.arroyo_core.state.OperatorCheckpointMetadata.TableCheckpointMetadataEntry\x12V\n\rtable_configs\x18\x05 \x03(\x0b\x32?.arroyo_core.state.OperatorCheckpointMetadata.TableConfigsEntry\x12\x14\n\x0cneeds_commit\x18\x06 \x01(\x08\x12\r\n\x05\x62ytes\x18\x07 \x01(\x04\x12\x1a\n\rsubtask_index\x18\x08 \x01(\rH\x00\x88\x01\x01\x1aj\n\x1cTableCheckpointMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x39\n\x05value\x18\x02 \x01(\x0b\x32*.arroyo_core.state.TableCheckpointMetadata:\x02\x38\x01\x1aS\n\x11TableConfigsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12-\n\x05value\x18\x02 \x01(\x0b\x32\x1e.arroyo_core.state.TableConfig:\x02\x38\x01\x42\x10\n\x0e_subtask_index\"C\n\x12\x44istributionDigest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x0e\n\x06sha256\x18\x03 \x01(\x0c\"\x88\x04\n\x12\x43heckpointMetadata\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\r\x12\x11\n\tmin_epoch\x18\x03 \x01(\r\x12\x15\n\rstart_time_us\x18\x04 \x01(\x03\x12\x16\n\x0e\x66inish_time_us\x18\x05 \x01(\x03\x12\x14\n\x0cparent_epoch\x18\x06 \x01(\r\x12\x12\n\ngeneration\x18\x07 \x01(\x04\x12\x12\n\nattempt_id\x18\x08 \x01(\x0c\x12\x14\n\x0cneeds_commit\x18\t \x01(\x08\x12@\n\toperators\x18\n \x03(\x0b\x32-.arroyo_core.state.OperatorCheckpointMetadata\x12\x36\n\x07plugins\x18\x0b \x03(\x0b\x32%.arroyo_core.state.DistributionDigest\x12\x33\n\x04udfs\x18\x0c \x03(\x0b\x32%.arroyo_core.state.DistributionDigest\x12\x10\n\x08is_final\x18\r \x01(\x08\x12I\n\nproperties\x18\x0e \x03(\x0b\x32\x35.arroyo_core.state.CheckpointMetadata.PropertiesEntry\x1a\x31\n\x0fPropertiesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"H\n\x0fGenerationClaim\x12\x12\n\ngeneration\x18\x01 \x01(\x04\x12\x0f\n\x07time_us\x18\x02 \x01(\x03\x12\x10\n\x08owner_id\x18\x03 \x01(\x0c\"E\n\x0f\x43ommittedMarker\x12\r\n\x05\x65poch\x18\x01 \x01(\r\x12\x12\n\ngeneration\x18\x02 \x01(\x04\x12\x0f\n\x07time_us\x18\x03 \x01(\x03*\\\n\tTableType\x12\x1a\n\x16TABLE_TYPE_UNSPECIFIED\x10\x00\x12\x14\n\x10GLOBAL_KEY_VALUE\x10\x01\x12\x1d\n\x19\x45XPIRING_KEYED_TIME_TABLE\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'arroyo_core.proto.state_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_TABLETYPE']._serialized_start=156
-  _globals['_TABLETYPE']._serialized_end=248
+  _globals['_GLOBALKEYEDTABLETASKCHECKPOINTMETADATA_COMMITDATABYSUBTASKENTRY']._loaded_options = None
+  _globals['_GLOBALKEYEDTABLETASKCHECKPOINTMETADATA_COMMITDATABYSUBTASKENTRY']._serialized_options = b'8\001'
+  _globals['_SUBTASKCHECKPOINTMETADATA_TABLEMETADATAENTRY']._loaded_options = None
+  _globals['_SUBTASKCHECKPOINTMETADATA_TABLEMETADATAENTRY']._serialized_options = b'8\001'
+  _globals['_SUBTASKCHECKPOINTMETADATA_TABLECONFIGSENTRY']._loaded_options = None
+  _globals['_SUBTASKCHECKPOINTMETADATA_TABLECONFIGSENTRY']._serialized_options = b'8\001'
+  _globals['_OPERATORCHECKPOINTMETADATA_TABLECHECKPOINTMETADATAENTRY']._loaded_options = None
+  _globals['_OPERATORCHECKPOINTMETADATA_TABLECHECKPOINTMETADATAENTRY']._serialized_options = b'8\001'
+  _globals['_OPERATORCHECKPOINTMETADATA_TABLECONFIGSENTRY']._loaded_options = None
+  _globals['_OPERATORCHECKPOINTMETADATA_TABLECONFIGSENTRY']._serialized_options = b'8\001'
+  _globals['_CHECKPOINTMETADATA_PROPERTIESENTRY']._loaded_options = None
+  _globals['_CHECKPOINTMETADATA_PROPERTIESENTRY']._serialized_options = b'8\001'
+  _globals['_TABLETYPE']._serialized_start=4293
+  _globals['_TABLETYPE']._serialized_end=4385
   _globals['_TABLECONFIG']._serialized_start=52
   _globals['_TABLECONFIG']._serialized_end=154
+  _globals['_GLOBALKEYEDTABLECONFIG']._serialized_start=156
+  _globals['_GLOBALKEYEDTABLECONFIG']._serialized_end=252
+  _globals['_STATESCHEMA']._serialized_start=254
+  _globals['_STATESCHEMA']._serialized_end=354
+  _globals['_EXPIRINGKEYEDTIMETABLECONFIG']._serialized_start=357
+  _globals['_EXPIRINGKEYEDTIMETABLECONFIG']._serialized_end=520
+  _globals['_STATEFILE']._serialized_start=523
+  _globals['_STATEFILE']._serialized_end=976
+  _globals['_GLOBALKEYEDTABLESUBTASKCHECKPOINTMETADATA']._serialized_start=979
+  _globals['_GLOBALKEYEDTABLESUBTASKCHECKPOINTMETADATA']._serialized_end=1109
+  _globals['_GLOBALKEYEDTABLETASKCHECKPOINTMETADATA']._serialized_start=1112
+  _globals['_GLOBALKEYEDTABLETASKCHECKPOINTMETADATA']._serialized_end=1373
+  _globals['_GLOBALKEYEDTABLETASKCHECKPOINTMETADATA_COMMITDATABYSUBTASKENTRY']._serialized_start=1315
+  _globals['_GLOBALKEYEDTABLETASKCHECKPOINTMETADATA_COMMITDATABYSUBTASKENTRY']._serialized_end=1373
+  _globals['_EXPIRINGKEYEDTIMETABLESUBTASKCHECKPOINTMETADATA']._serialized_start=1375
+  _globals['_EXPIRINGKEYEDTIMETABLESUBTASKCHECKPOINTMETADATA']._serialized_end=1469
+  _globals['_EXPIRINGKEYEDTIMETABLECHECKPOINTMETADATA']._serialized_start=1471
+  _globals['_EXPIRINGKEYEDTIMETABLECHECKPOINTMETADATA']._serialized_end=1558
+  _globals['_TABLESUBTASKCHECKPOINTMETADATA']._serialized_start=1561
+  _globals['_TABLESUBTASKCHECKPOINTMETADATA']._serialized_end=1860
+  _globals['_TABLECHECKPOINTMETADATA']._serialized_start=1863
+  _globals['_TABLECHECKPOINTMETADATA']._serialized_end=2122
+  _globals['_SUBTASKCHECKPOINTMETADATA']._serialized_start=2125
+  _globals['_SUBTASKCHECKPOINTMETADATA']._serialized_end=2739
+  _globals['_SUBTASKCHECKPOINTMETADATA_TABLEMETADATAENTRY']._serialized_start=2534
+  _globals['_SUBTASKCHECKPOINTMETADATA_TABLEMETADATAENTRY']._serialized_end=2637
+  _globals['_SUBTASKCHECKPOINTMETADATA_TABLECONFIGSENTRY']._serialized_start=2639
+  _globals['_SUBTASKCHECKPOINTMETADATA_TABLECONFIGSENTRY']._serialized_end=2722
+  _globals['_OPERATORMETADATA']._serialized_start=2742
+  _globals['_OPERATORMETADATA']._serialized_end=2937
+  _globals['_OPERATORCHECKPOINTMETADATA']._serialized_start=2940
+  _globals['_OPERATORCHECKPOINTMETADATA']._serialized_end=3554
+  _globals['_OPERATORCHECKPOINTMETADATA_TABLECHECKPOINTMETADATAENTRY']._serialized_start=3345
+  _globals['_OPERATORCHECKPOINTMETADATA_TABLECHECKPOINTMETADATAENTRY']._serialized_end=3451
+  _globals['_OPERATORCHECKPOINTMETADATA_TABLECONFIGSENTRY']._serialized_start=2639
+  _globals['_OPERATORCHECKPOINTMETADATA_TABLECONFIGSENTRY']._serialized_end=2722
+  _globals['_DISTRIBUTIONDIGEST']._serialized_start=3556
+  _globals['_DISTRIBUTIONDIGEST']._serialized_end=3623
+  _globals['_CHECKPOINTMETADATA']._serialized_start=3626
+  _globals['_CHECKPOINTMETADATA']._serialized_end=4146
+  _globals['_CHECKPOINTMETADATA_PROPERTIESENTRY']._serialized_start=4097
+  _globals['_CHECKPOINTMETADATA_PROPERTIESENTRY']._serialized_end=4146
+  _globals['_GENERATIONCLAIM']._serialized_start=4148
+  _globals['_GENERATIONCLAIM']._serialized_end=4220
+  _globals['_COMMITTEDMARKER']._serialized_start=4222
+  _globals['_COMMITTEDMARKER']._serialized_end=4291
 # @@protoc_insertion_point(module_scope)

@@ -1,1 +1,71 @@
-"""."""
+"""State: tables, views, and their checkpoints as Parquet on object storage. Needs no Spark."""
+
+from arroyo_core.errors import StateError
+from arroyo_core.state.codec import MigratableState
+from arroyo_core.state.config import (
+    global_table_config,
+    global_table_config_with_version,
+    timestamp_table_config,
+)
+from arroyo_core.state.failures import EpochTakenError, FencedError
+from arroyo_core.state.global_keyed_map import GlobalKeyedTable, GlobalKeyedTableCheckpointer, GlobalKeyedView
+from arroyo_core.state.keys import hash_key
+from arroyo_core.state.merge import commit_data, merge_operator_metadata
+from arroyo_core.state.messages import (
+    CheckpointMessage,
+    CommitData,
+    CompactionMessage,
+    DataOperation,
+    DeleteKey,
+    DeleteTimeKey,
+    DeleteTimeRange,
+    DeleteValue,
+    Insert,
+    KeyedData,
+    RecordBatchData,
+    StateMessage,
+    TableData,
+    TableMessage,
+)
+from arroyo_core.state.parquet import BackingStore, ParquetBackend, StateBackend
+from arroyo_core.state.protocol import Resolution, ResolutionKind
+from arroyo_core.state.storage import StorageProvider, get_storage_provider
+from arroyo_core.state.table_manager import TableManager
+
+__all__ = [
+    "BackingStore",
+    "CheckpointMessage",
+    "CommitData",
+    "CompactionMessage",
+    "DataOperation",
+    "DeleteKey",
+    "DeleteTimeKey",
+    "DeleteTimeRange",
+    "DeleteValue",
+    "EpochTakenError",
+    "FencedError",
+    "GlobalKeyedTable",
+    "GlobalKeyedTableCheckpointer",
+    "GlobalKeyedView",
+    "Insert",
+    "KeyedData",
+    "MigratableState",
+    "ParquetBackend",
+    "RecordBatchData",
+    "Resolution",
+    "ResolutionKind",
+    "StateBackend",
+    "StateError",
+    "StateMessage",
+    "StorageProvider",
+    "TableData",
+    "TableManager",
+    "TableMessage",
+    "commit_data",
+    "get_storage_provider",
+    "global_table_config",
+    "global_table_config_with_version",
+    "hash_key",
+    "merge_operator_metadata",
+    "timestamp_table_config",
+]

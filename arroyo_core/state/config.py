@@ -1,0 +1,99 @@
+"""How operators declare their tables."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pyarrow as pa
+
+from arroyo_core.api.schema import ArroyoSchema
+from arroyo_core.errors import ConfigError
+from arroyo_core.proto.state_pb2 import (
+    ExpiringKeyedTimeTableConfig,
+    GlobalKeyedTableConfig,
+    StateSchema,
+    TableConfig,
+    TableType,
+)
+
+
+def global_table_config(name: str, description: str, *, uses_two_phase_commit: bool = False) -> dict[str, TableConfig]:
+    """Declare a global keyed table: `{name: config}`, to be returned from `tables()`."""
+    return global_table_config_with_version(name, description, 0, uses_two_phase_commit=uses_two_phase_commit)
+
+
+def global_table_config_with_version(
+    name: str, description: str, version: int, *, uses_two_phase_commit: bool = False
+) -> dict[str, TableConfig]:
+    """As `global_table_config`, for values whose type has a version; see `MigratableState`."""
+    config = GlobalKeyedTableConfig(
+        table_name=_check_name(name), description=description, uses_two_phase_commit=uses_two_phase_commit
+    )
+    return {
+        name: TableConfig(
+            table_type=TableType.GLOBAL_KEY_VALUE, config=config.SerializeToString(), state_version=version
+        )
+    }
+
+
+def timestamp_table_config(
+    name: str, description: str, retention: timedelta, generational: bool, schema: ArroyoSchema
+) -> TableConfig:
+    """The config of an expiring table of rows of `schema`; the operator puts it under `name` in `tables()`."""
+    if retention < timedelta(0):
+        raise ConfigError(f"table {name!r}: retention must not be negative", value=retention)
+    reserved = sorted(set(schema.names) & RESERVED_COLUMNS)
+    if reserved:
+        raise ConfigError(f"table {name!r}: columns {', '.join(reserved)} are added by state files", value=reserved)
+    config = ExpiringKeyedTimeTableConfig(
+        table_name=_check_name(name),
+        description=description,
+        retention_us=retention // timedelta(microseconds=1),
+        generational=generational,
+        schema=encode_schema(schema),
+    )
+    return TableConfig(table_type=TableType.EXPIRING_KEYED_TIME_TABLE, config=config.SerializeToString())
+
+
+#: Columns of data files beside the user's: the key hash, what the row does, until when, and which of two rows is newer.
+KEY_HASH_COLUMN = "_key_hash"
+OPERATION_COLUMN = "_operation"
+UNTIL_COLUMN = "_until_us"
+GENERATION_COLUMN = "_generation"
+RESERVED_COLUMNS = frozenset({KEY_HASH_COLUMN, OPERATION_COLUMN, UNTIL_COLUMN, GENERATION_COLUMN})
+
+
+def encode_schema(schema: ArroyoSchema) -> StateSchema:
+    return StateSchema(
+        arrow_schema=schema.schema.serialize().to_pybytes(),
+        timestamp_column=schema.timestamp_column or "",
+        key_columns=schema.key_columns or (),
+        has_keys=schema.key_columns is not None,
+    )
+
+
+def decode_schema(schema: StateSchema) -> ArroyoSchema:
+    return ArroyoSchema(
+        pa.ipc.read_schema(pa.py_buffer(schema.arrow_schema)),
+        schema.timestamp_column or None,
+        tuple(schema.key_columns) if schema.has_keys else None,
+    )
+
+
+def decode_global_config(config: TableConfig) -> GlobalKeyedTableConfig:
+    return GlobalKeyedTableConfig.FromString(config.config)
+
+
+def decode_expiring_config(config: TableConfig) -> ExpiringKeyedTimeTableConfig:
+    return ExpiringKeyedTimeTableConfig.FromString(config.config)
+
+
+def uses_two_phase_commit(config: TableConfig) -> bool:
+    """Whether the table carries commit data."""
+    return config.table_type == TableType.GLOBAL_KEY_VALUE and decode_global_config(config).uses_two_phase_commit
+
+
+def _check_name(name: str) -> str:
+    if not name or not all(part.isalnum() for part in name.replace("-", "_").split("_") if part):
+        raise ConfigError(f"table name {name!r} must be letters, digits, '_' and '-'", value=name)
+    return name

@@ -1,0 +1,35 @@
+"""Metadata files: a magic, a SHA-256, and a protobuf message; damage is found before it is parsed."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TypeVar
+
+from google.protobuf.message import DecodeError, Message
+
+from arroyo_core.state.failures import DamagedStateError
+
+MAGIC = b"ARROYOM1"
+_DIGEST_BYTES = 32
+
+MessageT = TypeVar("MessageT", bound=Message)
+
+
+def seal(message: Message) -> bytes:
+    """The content of a metadata file."""
+    payload = message.SerializeToString(deterministic=True)
+    return MAGIC + hashlib.sha256(payload).digest() + payload
+
+
+def unseal(data: bytes, kind: type[MessageT], *, name: str) -> MessageT:
+    """The message of a metadata file; `DamagedStateError` naming the file if it is not as it was written."""
+    if data[: len(MAGIC)] != MAGIC:
+        raise DamagedStateError(f"{name} is no metadata file of this format: it does not begin with {MAGIC.decode()}")
+    digest = data[len(MAGIC) : len(MAGIC) + _DIGEST_BYTES]
+    payload = data[len(MAGIC) + _DIGEST_BYTES :]
+    if hashlib.sha256(payload).digest() != digest:
+        raise DamagedStateError(f"{name} is damaged: it does not match its checksum")
+    try:
+        return kind.FromString(payload)
+    except DecodeError as error:
+        raise DamagedStateError(f"{name} does not hold a {kind.DESCRIPTOR.name}: {error}") from error

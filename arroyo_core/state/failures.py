@@ -1,0 +1,76 @@
+"""The errors of the state layer; all are `StateError`s and name the file or the table."""
+
+from __future__ import annotations
+
+from arroyo_core.errors import Domain, RetryHint, StateError
+
+
+class StorageError(StateError):
+    """The object store refused or failed a call, after every retry."""
+
+    domain = Domain.EXTERNAL
+
+
+class MissingFileError(StorageError):
+    """A file that must exist does not."""
+
+    retry = RetryHint.NO_RETRY
+
+
+class DamagedStateError(StateError):
+    """A file of a checkpoint is not what was written: changed, cut, missing or not readable."""
+
+    domain = Domain.EXTERNAL
+    retry = RetryHint.NO_RETRY
+
+
+class UnsafePathError(StateError):
+    """A path in metadata leaves its job's prefix."""
+
+    retry = RetryHint.NO_RETRY
+
+
+class NoRegisteredTableError(StateError):
+    """A table was asked for that the operator does not declare."""
+
+    domain = Domain.USER
+    retry = RetryHint.NO_RETRY
+
+
+class WrongTableKindError(StateError):
+    """A table was asked for as another kind, or a second time with another view."""
+
+    domain = Domain.USER
+    retry = RetryHint.NO_RETRY
+
+
+class StateValueError(StateError):
+    """A key, value or batch that the table cannot hold."""
+
+    domain = Domain.USER
+    retry = RetryHint.NO_RETRY
+
+
+class UnsupportedStateVersionError(StateError):
+    """State was written by a version that this code cannot read."""
+
+    domain = Domain.USER
+    retry = RetryHint.NO_RETRY
+
+
+class IncompatibleCheckpointError(StateError):
+    """A checkpoint does not fit the operator: a table is gone or changed its kind or columns."""
+
+    domain = Domain.USER
+    retry = RetryHint.NO_RETRY
+
+
+class FencedError(StateError):
+    """A newer generation owns the job: this driver must stop."""
+
+    domain = Domain.EXTERNAL
+    retry = RetryHint.NO_RETRY
+
+
+class EpochTakenError(StateError):
+    """Another attempt published the epoch first; resolve the latest checkpoint and go on from there."""

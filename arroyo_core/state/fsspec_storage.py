@@ -1,0 +1,78 @@
+"""Any filesystem of fsspec as an object store; verified for `memory://` and `s3://`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import fsspec
+
+from arroyo_core.state.storage import StoredFile
+
+#: fsspec's memory filesystem is one dictionary per process, and its create is not atomic.
+_MEMORY_LOCK = threading.Lock()
+
+
+class FsspecDriver:
+    """A folder or bucket prefix that fsspec opens."""
+
+    def __init__(self, url: str, options: Mapping[str, Any]) -> None:
+        settings = dict(options)
+        self._is_memory = url.startswith("memory://")
+        if url.startswith(("s3://", "s3a://")):
+            # Other processes write too: a cached listing would hide what they published.
+            settings.setdefault("use_listings_cache", False)
+        self._fs, root = fsspec.core.url_to_fs(url, **settings)
+        self._root = root.rstrip("/")
+
+    def read(self, path: str) -> bytes:
+        data: bytes = self._fs.cat_file(self._at(path))
+        return data
+
+    def open(self, path: str) -> Any:
+        return self._fs.open(self._at(path), "rb", cache_type="none")
+
+    def write(self, path: str, data: bytes | memoryview) -> None:
+        with _MEMORY_LOCK if self._is_memory else _NoLock():
+            self._fs.pipe_file(self._at(path), bytes(data))
+
+    def create(self, path: str, data: bytes | memoryview) -> bool:
+        try:
+            with _MEMORY_LOCK if self._is_memory else _NoLock():
+                self._fs.pipe_file(self._at(path), bytes(data), mode="create")
+        except FileExistsError:
+            return False
+        return True
+
+    def size(self, path: str) -> int:
+        return int(self._fs.info(self._at(path))["size"])
+
+    def list(self, prefix: str) -> list[StoredFile]:
+        try:
+            found = self._fs.find(self._at(prefix), detail=True)
+        except FileNotFoundError:
+            return []
+        root = self._fs._strip_protocol(self._root) if self._root else ""
+        cut = len(root.rstrip("/")) + 1
+        files = [entry for entry in found.values() if entry["type"] == "file"]
+        return [StoredFile(str(entry["name"])[cut:], int(entry["size"])) for entry in files]
+
+    def delete(self, path: str) -> None:
+        try:
+            self._fs.rm_file(self._at(path))
+        except FileNotFoundError:
+            return
+
+    def _at(self, path: str) -> str:
+        return f"{self._root}/{path}"
+
+
+class _NoLock:
+    """Stands where a store needs no lock of ours."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: object) -> None:
+        return None

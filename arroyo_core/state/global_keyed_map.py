@@ -1,0 +1,315 @@
+"""The global keyed table: key and value as msgpack, every key visible to every subtask.
+
+Only keys that changed since the last checkpoint are written; a removed key is written as a
+tombstone, which counts until compaction has merged all older files of its key. Of two subtasks
+that write one key in one epoch, the one with the greater index wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from arroyo_core.api.hashing import hash_bytes, hash_columns
+from arroyo_core.ids import FULL_KEY_RANGE
+from arroyo_core.proto.state_pb2 import (
+    GlobalKeyedTableSubtaskCheckpointMetadata,
+    StateFile,
+    TableConfig,
+    TableSubtaskCheckpointMetadata,
+    TableType,
+)
+from arroyo_core.state import codec
+from arroyo_core.state.config import KEY_HASH_COLUMN, OPERATION_COLUMN, decode_global_config
+from arroyo_core.state.failures import StateValueError
+from arroyo_core.state.file_access import FileAccess
+from arroyo_core.state.files import Hashes, key_hashes, sort_by_key_hash
+from arroyo_core.state.messages import (
+    CheckpointMessage,
+    CommitData,
+    Compacted,
+    KeyedData,
+    OperationCode,
+    StateMessage,
+    TableData,
+    TableMessage,
+)
+from arroyo_core.state.references import carry_forward, file_order
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+GLOBAL_KEY_VALUE_SCHEMA = pa.schema(
+    [
+        pa.field("key", pa.binary(), nullable=False),
+        pa.field("value", pa.binary()),
+        pa.field(KEY_HASH_COLUMN, pa.uint64(), nullable=False),
+        pa.field(OPERATION_COLUMN, pa.uint8(), nullable=False),
+    ]
+)
+
+#: Up to this many rows a view decodes its files at once; above, it looks keys up in the sorted runs.
+EAGER_ROWS = 20_000
+
+_SCALARS = (int, str, float, bool, bytes, type(None))
+_ABSENT = object()
+
+
+class StoredValues:
+    """What the files of a global table say of each key: its newest value and that value's version."""
+
+    def __init__(self, runs: Sequence[tuple[pa.Table, int]]) -> None:
+        self._runs = [_StoredRun(table, version) for table, version in runs if table.num_rows]
+        self._eager: dict[bytes, tuple[bytes, int]] | None = None
+        if sum(table.num_rows for table, _ in runs) <= EAGER_ROWS:
+            self._eager = self._load()
+
+    @property
+    def is_eager(self) -> bool:
+        """Whether a lookup is no more than one of a dictionary."""
+        return self._eager is not None
+
+    def find(self, key: bytes) -> tuple[bytes, int] | None:
+        if self._eager is not None:
+            return self._eager.get(key)
+        key_hash = np.uint64(hash_bytes(key))
+        for run in reversed(self._runs):
+            row = run.find(key, key_hash)
+            if row is not None:
+                return row if row[0] is not None else None
+        return None
+
+    def items(self) -> Iterator[tuple[bytes, tuple[bytes, int]]]:
+        yield from (self._eager if self._eager is not None else self._load()).items()
+
+    def _load(self) -> dict[bytes, tuple[bytes, int]]:
+        loaded: dict[bytes, tuple[bytes, int]] = {}
+        for run in self._runs:
+            for key, value in zip(run.keys.to_pylist(), run.values.to_pylist(), strict=True):
+                if value is None:
+                    loaded.pop(key, None)
+                else:
+                    loaded[key] = (value, run.version)
+        return loaded
+
+
+class _StoredRun:
+    def __init__(self, table: pa.Table, version: int) -> None:
+        combined = table.combine_chunks()
+        self.hashes: Hashes = key_hashes(combined)
+        self.keys = combined.column("key").chunk(0)
+        self.values = combined.column("value").chunk(0)
+        self.version = version
+
+    def find(self, key: bytes, key_hash: np.uint64) -> tuple[Any, int] | None:
+        row = int(np.searchsorted(self.hashes, key_hash, side="left"))
+        while row < len(self.hashes) and self.hashes[row] == key_hash:
+            if self.keys[row].as_py() == key:
+                return self.values[row].as_py(), self.version
+            row += 1
+        return None
+
+
+class GlobalKeyedView(Generic[K, V]):
+    """A subtask's view of a global keyed table: a dictionary that survives.
+
+    A read gives what a restore would give: a value is encoded when it is inserted, so changing it
+    afterwards changes nothing. Without a `value_type` tuples come back as lists.
+    """
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        stored: StoredValues,
+        key_type: Any,
+        value_type: Any,
+        state_version: int,
+        send: Callable[[StateMessage], None],
+    ) -> None:
+        codec.check_version(value_type, table=table, declared=state_version)
+        self._table = table
+        self._stored = stored
+        self._value_type = value_type
+        self._version = state_version
+        self._send = send
+        self._decode_key = codec.key_decoder(key_type, table=table)
+        self._decoders: dict[int, codec.Decoder] = {}
+        #: What was inserted since the table was opened; None for a removed key.
+        self._changes: dict[bytes, bytes | None] = {}
+        self._decoded: dict[bytes, Any] = {}
+
+    def get(self, key: K, default: V | None = None) -> V | None:
+        """The value of `key`, or `default`."""
+        value = self._value(self._encode_key(key))
+        return default if value is _ABSENT else value
+
+    def __contains__(self, key: K) -> bool:
+        return self._find(self._encode_key(key)) is not None
+
+    def insert(self, key: K, value: V) -> None:
+        """Set the value of `key`; it is durable with the next checkpoint."""
+        encoded_key = self._encode_key(key)
+        encoded = codec.encode(value, table=self._table, what="value")
+        known = encoded_key in self._changes or self._stored.is_eager
+        if known and self._find(encoded_key) == (encoded, self._version):
+            return
+        self._changes[encoded_key] = encoded
+        self._send(TableMessage(self._table, KeyedData(encoded_key, encoded)))
+        if self._value_type is None and type(value) in _SCALARS:
+            self._decoded[encoded_key] = value
+        else:
+            self._decoded.pop(encoded_key, None)
+
+    def remove(self, key: K) -> V | None:
+        """Forget `key`; returns the value it had, or None."""
+        encoded_key = self._encode_key(key)
+        value = self._value(encoded_key)
+        if value is _ABSENT:
+            return None
+        self._changes[encoded_key] = None
+        self._decoded.pop(encoded_key, None)
+        self._send(TableMessage(self._table, KeyedData(encoded_key, None)))
+        removed: V | None = value
+        return removed
+
+    def get_all(self) -> dict[K, V]:
+        """Every key with its value, of all subtasks as of the last checkpoint and of this one since."""
+        keys = [key for key, _ in self._stored.items()]
+        known = set(keys)
+        keys.extend(key for key in self._changes if key not in known)
+        found = ((key, self._value(key)) for key in keys)
+        return {self._decode_key(key): value for key, value in found if value is not _ABSENT}
+
+    def _encode_key(self, key: K) -> bytes:
+        return codec.encode(key, table=self._table, what="key")
+
+    def _find(self, key: bytes) -> tuple[bytes, int] | None:
+        if key in self._changes:
+            changed = self._changes[key]
+            return None if changed is None else (changed, self._version)
+        return self._stored.find(key)
+
+    def _value(self, key: bytes) -> Any:
+        value = self._decoded.get(key, _ABSENT)
+        if value is not _ABSENT:
+            return value
+        found = self._find(key)
+        if found is None:
+            return _ABSENT
+        value = self._decoder(found[1])(found[0])
+        self._decoded[key] = value
+        return value
+
+    def _decoder(self, written: int) -> codec.Decoder:
+        decoder = self._decoders.get(written)
+        if decoder is None:
+            decoder = codec.value_decoder(self._value_type, table=self._table, written=written, current=self._version)
+            self._decoders[written] = decoder
+        return decoder
+
+
+class GlobalKeyedTableCheckpointer:
+    """Collects one epoch's change of a global table, and writes it."""
+
+    def __init__(self, table: GlobalKeyedTable) -> None:
+        self._table = table
+        self._changes: dict[bytes, bytes | None] = {}
+        self._commit_data: bytes | None = None
+
+    def insert_data(self, data: TableData) -> None:
+        if isinstance(data, KeyedData):
+            self._changes[data.key] = data.value
+        elif isinstance(data, CommitData):
+            self._insert_commit_data(data.data)
+        else:
+            raise StateValueError(f"table {self._table.name!r} holds keys and values, not batches")
+
+    def finish(self, message: CheckpointMessage) -> tuple[TableSubtaskCheckpointMetadata, int]:
+        """Write the change, if there is any; returns the table's part of the checkpoint and the bytes written."""
+        table = self._table
+        carried = [*carry_forward(table.carried, key_range=table.access.task_info.key_range), *table.own]
+        # Without older files a tombstone has nothing to hide.
+        changes = {key: value for key, value in self._changes.items() if carried or value is not None}
+        written = table.write(changes, message.epoch) if changes else None
+        if written is not None:
+            table.own.append(written)
+            carried.append(written)
+        metadata = TableSubtaskCheckpointMetadata(
+            subtask_index=table.access.task_info.task_index,
+            table_type=TableType.GLOBAL_KEY_VALUE,
+            global_keyed=GlobalKeyedTableSubtaskCheckpointMetadata(files=carried, commit_data=self._commit_data),
+        )
+        return metadata, written.size_bytes if written is not None else 0
+
+    def _insert_commit_data(self, data: bytes) -> None:
+        if not self._table.uses_two_phase_commit:
+            raise StateValueError(
+                f"table {self._table.name!r} is not declared with uses_two_phase_commit=True: it takes no commit data"
+            )
+        if self._commit_data is not None:
+            raise StateValueError(f"table {self._table.name!r} was given commit data twice in one epoch")
+        self._commit_data = data
+
+
+class GlobalKeyedTable:
+    """One global keyed table of one subtask.
+
+    The subtask reads every live file, and carries forward the part inside its own key range: so
+    each file is carried exactly once, whatever the parallelism.
+    """
+
+    table_type = TableType.GLOBAL_KEY_VALUE
+
+    def __init__(self, *, name: str, config: TableConfig, access: FileAccess, files: Sequence[StateFile]) -> None:
+        self.name = name
+        self.access = access
+        self.state_version = config.state_version
+        self.uses_two_phase_commit = decode_global_config(config).uses_two_phase_commit
+        #: Live files of the checkpoint that was opened, oldest first.
+        self.carried = sorted(files, key=file_order)
+        #: Files this subtask wrote since; their keys may belong to any range.
+        self.own: list[StateFile] = []
+
+    def view(self, key_type: Any, value_type: Any, send: Callable[[StateMessage], None]) -> GlobalKeyedView[Any, Any]:
+        """Read the table; raises before anything is written if a file is of a version that cannot be read."""
+        for version in {file.state_version for file in self.carried}:
+            codec.value_decoder(value_type, table=self.name, written=version, current=self.state_version)
+        runs = [(self.access.read(file, FULL_KEY_RANGE), file.state_version) for file in self.carried]
+        return GlobalKeyedView(
+            table=self.name,
+            stored=StoredValues(runs),
+            key_type=key_type,
+            value_type=value_type,
+            state_version=self.state_version,
+            send=send,
+        )
+
+    def checkpointer(self) -> GlobalKeyedTableCheckpointer:
+        return GlobalKeyedTableCheckpointer(self)
+
+    def write(self, changes: dict[bytes, bytes | None], epoch: int) -> StateFile:
+        return self.access.write(
+            change_table(changes), table_name=self.name, epoch=epoch, state_version=self.state_version
+        )
+
+    def swap_compacted(self, compacted: Compacted) -> None:
+        """Let new files stand for those they were made of."""
+        replaced = {(file.path, file.live_key_start) for file in compacted.replaced}
+        kept = [file for file in self.carried if (file.path, file.live_key_start) not in replaced]
+        self.carried = sorted([*kept, *compacted.files], key=file_order)
+
+
+def change_table(changes: dict[bytes, bytes | None]) -> pa.Table:
+    """One epoch's change as the sorted rows of a file."""
+    keys = pa.array(changes.keys(), pa.binary())
+    values = pa.array(changes.values(), pa.binary())
+    operations = np.where(
+        values.is_null().to_numpy(zero_copy_only=False), OperationCode.DELETE_KEY, OperationCode.INSERT
+    ).astype(np.uint8)
+    hashes = pa.array(hash_columns([keys]), pa.uint64())
+    table = pa.Table.from_arrays([keys, values, hashes, pa.array(operations)], schema=GLOBAL_KEY_VALUE_SCHEMA)
+    return sort_by_key_hash(table)

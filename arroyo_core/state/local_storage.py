@@ -1,0 +1,101 @@
+"""Local files, made durable before they are visible."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+from arroyo_core.state.storage import StoredFile
+
+#: A file that was not finished has this prefix; listings leave it out.
+UNFINISHED_PREFIX = ".unfinished-"
+
+
+class LocalDriver:
+    """A folder as an object store.
+
+    A file is written under another name, synced, then renamed (or linked, which fails if the name
+    is taken), and its folder is synced: after a crash a file is whole or not there.
+    """
+
+    def __init__(self, root: str) -> None:
+        self._root = Path(root).absolute()
+
+    def read(self, path: str) -> bytes:
+        return (self._root / path).read_bytes()
+
+    def open(self, path: str) -> Any:
+        return (self._root / path).open("rb")
+
+    def write(self, path: str, data: bytes | memoryview) -> None:
+        target = self._root / path
+        unfinished = self._write_unfinished(target, data)
+        try:
+            unfinished.replace(target)
+        except BaseException:
+            unfinished.unlink(missing_ok=True)
+            raise
+        _sync_folder(target.parent)
+
+    def create(self, path: str, data: bytes | memoryview) -> bool:
+        target = self._root / path
+        unfinished = self._write_unfinished(target, data)
+        try:
+            os.link(unfinished, target)
+        except FileExistsError:
+            return False
+        finally:
+            unfinished.unlink(missing_ok=True)
+        _sync_folder(target.parent)
+        return True
+
+    def size(self, path: str) -> int:
+        return (self._root / path).stat().st_size
+
+    def list(self, prefix: str) -> list[StoredFile]:
+        found: list[StoredFile] = []
+        for folder, _, names in os.walk(self._root / prefix):
+            for name in names:
+                file = Path(folder, name)
+                if not name.startswith(UNFINISHED_PREFIX):
+                    found.append(StoredFile(file.relative_to(self._root).as_posix(), file.stat().st_size))
+        return found
+
+    def delete(self, path: str) -> None:
+        target = self._root / path
+        target.unlink(missing_ok=True)
+        for folder in target.parents:
+            # An object store has no folders to leave behind; stop at the first that is still used.
+            if folder == self._root:
+                break
+            try:
+                folder.rmdir()
+            except OSError:
+                break
+
+    def _write_unfinished(self, target: Path, data: bytes | memoryview) -> Path:
+        unfinished = target.parent / f"{UNFINISHED_PREFIX}{target.name[:80]}-{secrets.token_hex(8)}"
+        try:
+            file = unfinished.open("xb")
+        except FileNotFoundError:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            file = unfinished.open("xb")
+        try:
+            with file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:
+            unfinished.unlink(missing_ok=True)
+            raise
+        return unfinished
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

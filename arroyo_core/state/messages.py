@@ -1,0 +1,124 @@
+"""What views tell the table manager, and what a row of state does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+import pyarrow as pa
+
+from arroyo_core.proto.state_pb2 import StateFile
+
+
+class OperationCode(IntEnum):
+    """The value of a data file's `_operation` column."""
+
+    INSERT = 0
+    DELETE_TIME_KEY = 1
+    DELETE_KEY = 2
+    DELETE_VALUE = 3
+    DELETE_TIME_RANGE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """Each row is added."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTimeKey:
+    """Rows with the key and the event time of a row of the batch go."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteKey:
+    """Rows with the key of a row of the batch go."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteValue:
+    """Rows equal in every column to a row of the batch go."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTimeRange:
+    """Rows with the key of a row of the batch and an event time in `start_us..end_us` (inclusive) go."""
+
+    start_us: int
+    end_us: int
+
+
+#: What the rows of a batch do to those before them.
+DataOperation = Insert | DeleteTimeKey | DeleteKey | DeleteValue | DeleteTimeRange
+
+OPERATION_CODES: Mapping[type, OperationCode] = {
+    Insert: OperationCode.INSERT,
+    DeleteTimeKey: OperationCode.DELETE_TIME_KEY,
+    DeleteKey: OperationCode.DELETE_KEY,
+    DeleteValue: OperationCode.DELETE_VALUE,
+    DeleteTimeRange: OperationCode.DELETE_TIME_RANGE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RecordBatchData:
+    """Rows of an expiring table, and what they do."""
+
+    batch: pa.RecordBatch
+    operation: DataOperation = Insert()
+
+
+@dataclass(frozen=True, slots=True)
+class CommitData:
+    """What the subtask stages for the second phase of the epoch's commit."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedData:
+    """One key of a global table with its new value; None deletes it. Both are msgpack."""
+
+    key: bytes
+    value: bytes | None
+
+
+TableData = RecordBatchData | CommitData | KeyedData
+
+
+@dataclass(frozen=True, slots=True)
+class TableMessage:
+    """Data for one table, in the order it happened."""
+
+    table: str
+    data: TableData
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointMessage:
+    """The epoch ends: write what was sent since the last one."""
+
+    epoch: int
+    min_epoch: int
+    timestamp_us: int
+    watermark_us: int | None
+    then_stop: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionMessage:
+    """By table: the files that replace files carried so far; they count from the next checkpoint on."""
+
+    tables: Mapping[str, Compacted]
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """New files that hold all that is live of `replaced`."""
+
+    replaced: Sequence[StateFile]
+    files: Sequence[StateFile]
+
+
+StateMessage = CheckpointMessage | CompactionMessage | TableMessage

@@ -1,0 +1,262 @@
+"""`ParquetBackend`: checkpoints of one job on object storage."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from arroyo_core.errors import StateError
+from arroyo_core.proto.state_pb2 import (
+    CheckpointMetadata,
+    CommittedMarker,
+    GenerationClaim,
+    OperatorCheckpointMetadata,
+)
+from arroyo_core.state import paths
+from arroyo_core.state.envelope import seal, unseal
+from arroyo_core.state.failures import DamagedStateError, EpochTakenError, FencedError, MissingFileError
+from arroyo_core.state.merge import operators_by_id, table_files
+from arroyo_core.state.protocol import (
+    CleanupPlan,
+    JobFacts,
+    PublicationKind,
+    Resolution,
+    decide_publication,
+    derive_job_facts,
+    derive_next_generation,
+    plan_cleanup,
+    resolve_candidates,
+    resolve_checkpoint,
+)
+from arroyo_core.state.storage import StorageProvider, StoredFile
+
+
+class BackingStore(ABC):
+    """What any state backend offers to drivers and table managers."""
+
+    @abstractmethod
+    def prepare_checkpoint_load(self, metadata: CheckpointMetadata) -> None:
+        """Check, before any subtask starts, that every file of a checkpoint is there with its size."""
+
+    @abstractmethod
+    def load_checkpoint_metadata(self, job_id: str, epoch: int) -> CheckpointMetadata:
+        """The metadata of a published epoch."""
+
+    @abstractmethod
+    def load_operator_metadata(self, job_id: str, operator_id: str, epoch: int) -> OperatorCheckpointMetadata | None:
+        """One operator's part of a published epoch; None if the checkpoint has no such operator."""
+
+    @abstractmethod
+    def write_operator_checkpoint_metadata(self, metadata: OperatorCheckpointMetadata) -> None:
+        """Keep what one subtask of an operator wrote; `metadata.subtask_index` says which."""
+
+    @abstractmethod
+    def write_checkpoint_metadata(self, metadata: CheckpointMetadata) -> None:
+        """Publish an epoch: the one act that makes it exist."""
+
+    @abstractmethod
+    def cleanup_checkpoint(self, metadata: CheckpointMetadata, old_min_epoch: int, new_min_epoch: int) -> None:
+        """Delete epochs before `new_min_epoch` and whatever only they, or nobody, refer to."""
+
+    @classmethod
+    @abstractmethod
+    def name(cls) -> str: ...
+
+
+class ParquetBackend(BackingStore):
+    """Parquet data and protobuf metadata below `{checkpoint_url}/{job_id}`.
+
+    One instance serves one driver or one subtask. A driver calls `claim_generation` first, then
+    `resolve_latest`, then for each epoch `publish` and, when sinks committed, `mark_committed`.
+    """
+
+    #: How many claims or listings may be outrun by another driver before giving up.
+    _CLAIM_ATTEMPTS: ClassVar[int] = 100
+
+    def __init__(
+        self, storage: StorageProvider, job_id: str, *, now_us: Callable[[], int] = lambda: time.time_ns() // 1000
+    ) -> None:
+        self.storage = storage
+        self.job_id = job_id
+        self.generation = 0
+        self._now_us = now_us
+
+    @classmethod
+    def name(cls) -> str:
+        return "parquet"
+
+    def claim_generation(self) -> int:
+        """Become the owner of the job; every driver with an older generation can publish no more."""
+        for _ in range(self._CLAIM_ATTEMPTS):
+            generation = derive_next_generation(self._facts())
+            claim = GenerationClaim(generation=generation, time_us=self._now_us(), owner_id=secrets.token_bytes(16))
+            if self.storage.put_if_absent(paths.generation_claim(self.job_id, generation), seal(claim)):
+                self.generation = generation
+                return generation
+        raise StateError(f"job {self.job_id!r}: {self._CLAIM_ATTEMPTS} times another driver claimed a generation first")
+
+    def resolve_latest(self, job_id: str | None = None, *, allow_fallback: bool = False) -> Resolution:
+        """The checkpoint to go on from.
+
+        A damaged latest checkpoint is an error that names the newest one that is whole: going back
+        repeats what sinks have committed since. `allow_fallback` goes back all the same.
+        """
+        if job_id is not None and job_id != self.job_id:
+            raise StateError(f"this backend keeps job {self.job_id!r}, not {job_id!r}")
+        facts = self._facts()
+        skipped: list[int] = []
+        for epoch in resolve_candidates(facts):
+            try:
+                checkpoint = self.load_checkpoint_metadata(self.job_id, epoch)
+                self.prepare_checkpoint_load(checkpoint)
+            except MissingFileError:
+                # Deleted between the listing and the read: only a cleanup does that, and only to old epochs.
+                continue
+            except DamagedStateError as error:
+                if not allow_fallback:
+                    raise DamagedStateError(f"{error}; {self._whole_checkpoint_before(facts, epoch)}") from error
+                skipped.append(epoch)
+                continue
+            return resolve_checkpoint(facts, checkpoint, skipped)
+        return resolve_checkpoint(facts, None, skipped)
+
+    def prepare_checkpoint_load(self, metadata: CheckpointMetadata) -> None:
+        sizes = {file.path: file.size_bytes for epoch in self._epochs_of(metadata) for file in self._list_epoch(epoch)}
+        for operator in metadata.operators:
+            for name, table in operator.table_checkpoint_metadata.items():
+                for file in table_files(table):
+                    paths.check_reference(metadata.job_id, file.path)
+                    found = sizes.get(file.path)
+                    if found != file.size_bytes:
+                        state = "is missing" if found is None else f"has {found} bytes, {file.size_bytes} were written"
+                        raise DamagedStateError(
+                            f"{self.storage.url}/{file.path} {state}; table {name!r} of operator "
+                            f"{operator.operator_metadata.operator_id!r} at epoch {metadata.epoch} needs it"
+                        )
+
+    def load_checkpoint_metadata(self, job_id: str, epoch: int) -> CheckpointMetadata:
+        path = paths.checkpoint_metadata(job_id, epoch)
+        name = f"{self.storage.url}/{path}"
+        metadata = unseal(self.storage.read(path), CheckpointMetadata, name=name)
+        if metadata.job_id != job_id or metadata.epoch != epoch:
+            raise DamagedStateError(f"{name} is of job {metadata.job_id!r}, epoch {metadata.epoch}")
+        for operator in metadata.operators:
+            for table in operator.table_checkpoint_metadata.values():
+                for file in table_files(table):
+                    paths.check_reference(job_id, file.path)
+        return metadata
+
+    def load_operator_metadata(self, job_id: str, operator_id: str, epoch: int) -> OperatorCheckpointMetadata | None:
+        return operators_by_id(self.load_checkpoint_metadata(job_id, epoch).operators).get(operator_id)
+
+    def write_operator_checkpoint_metadata(self, metadata: OperatorCheckpointMetadata) -> None:
+        identity = metadata.operator_metadata
+        path = paths.operator_metadata(identity.job_id, identity.epoch, identity.operator_id, metadata.subtask_index)
+        self.storage.write(path, seal(metadata))
+
+    def write_checkpoint_metadata(self, metadata: CheckpointMetadata) -> None:
+        self.publish(metadata)
+
+    def publish(self, metadata: CheckpointMetadata) -> CheckpointMetadata:
+        """Create the epoch; returns what was published, with generation and attempt filled in.
+
+        Raises `FencedError` if a newer generation owns the job, and `EpochTakenError` if another
+        attempt was first; nothing of this attempt is visible then.
+        """
+        attempt = CheckpointMetadata()
+        attempt.CopyFrom(metadata)
+        attempt.generation = metadata.generation or self.generation
+        attempt.attempt_id = metadata.attempt_id or secrets.token_bytes(16)
+        newest = max(self._claimed_generations(), default=0)
+        if decide_publication(attempt, newest_generation=newest, existing=None) is PublicationKind.FENCED:
+            raise self._fenced(attempt, newest)
+        path = paths.checkpoint_metadata(attempt.job_id, attempt.epoch)
+        if self.storage.put_if_absent(path, seal(attempt)):
+            return attempt
+        existing = self.load_checkpoint_metadata(attempt.job_id, attempt.epoch)
+        decision = decide_publication(attempt, newest_generation=newest, existing=existing)
+        if decision is PublicationKind.FENCED:
+            raise self._fenced(attempt, existing.generation)
+        if decision is PublicationKind.TAKEN:
+            raise EpochTakenError(
+                f"job {attempt.job_id!r}: epoch {attempt.epoch} was published by another attempt of generation "
+                f"{existing.generation} (this driver has {attempt.generation}); resolve the latest checkpoint again"
+            )
+        return attempt
+
+    def mark_committed(self, epoch: int) -> None:
+        """Record that every sink committed `epoch`; a second marker changes nothing."""
+        if not self.storage.exists(paths.checkpoint_metadata(self.job_id, epoch)):
+            raise StateError(f"job {self.job_id!r}: epoch {epoch} was never published, it cannot be committed")
+        marker = CommittedMarker(epoch=epoch, generation=self.generation, time_us=self._now_us())
+        self.storage.put_if_absent(paths.committed_marker(self.job_id, epoch), seal(marker))
+
+    def is_committed(self, epoch: int) -> bool:
+        return self.storage.exists(paths.committed_marker(self.job_id, epoch))
+
+    def list_epochs(self) -> list[int]:
+        """Every published epoch, oldest first."""
+        return sorted(self._facts().published)
+
+    def cleanup_checkpoint(self, metadata: CheckpointMetadata, old_min_epoch: int, new_min_epoch: int) -> None:
+        if not old_min_epoch <= new_min_epoch <= metadata.epoch:
+            raise StateError(
+                f"job {self.job_id!r}: cannot clean up epochs {old_min_epoch} to {new_min_epoch} "
+                f"with the latest at {metadata.epoch}"
+            )
+        plan = self.plan_cleanup(new_min_epoch)
+        for path in (*plan.metadata, *plan.data):
+            self.storage.delete(path)
+
+    def plan_cleanup(self, new_min_epoch: int) -> CleanupPlan:
+        """What `cleanup_checkpoint` would delete now; reads only."""
+        facts = self._facts()
+        kept = {
+            epoch: self.load_checkpoint_metadata(self.job_id, epoch)
+            for epoch in facts.published
+            if epoch >= new_min_epoch
+        }
+        return plan_cleanup(self.job_id, facts, kept, new_min_epoch=new_min_epoch)
+
+    def _facts(self) -> JobFacts:
+        return derive_job_facts(self.job_id, (file.path for file in self.storage.list(paths.job_folder(self.job_id))))
+
+    def _claimed_generations(self) -> list[int]:
+        listed = self.storage.list(paths.generations_folder(self.job_id))
+        found = (paths.generation_of(self.job_id, file.path) for file in listed)
+        return [generation for generation in found if generation is not None]
+
+    def _epochs_of(self, metadata: CheckpointMetadata) -> list[int]:
+        referenced = {
+            paths.epoch_of(metadata.job_id, file.path)
+            for operator in metadata.operators
+            for table in operator.table_checkpoint_metadata.values()
+            for file in table_files(table)
+        }
+        return sorted(epoch for epoch in referenced if epoch is not None)
+
+    def _list_epoch(self, epoch: int) -> Sequence[StoredFile]:
+        return self.storage.list(paths.epoch_folder(self.job_id, epoch))
+
+    def _whole_checkpoint_before(self, facts: JobFacts, damaged: int) -> str:
+        for epoch in resolve_candidates(facts):
+            if epoch >= damaged:
+                continue
+            try:
+                self.prepare_checkpoint_load(self.load_checkpoint_metadata(self.job_id, epoch))
+            except (DamagedStateError, MissingFileError):
+                continue
+            return f"the newest checkpoint that is whole is epoch {epoch}"
+        return "no other checkpoint of the job is whole"
+
+    def _fenced(self, attempt: CheckpointMetadata, newest: int) -> FencedError:
+        return FencedError(
+            f"job {attempt.job_id!r}: epoch {attempt.epoch} cannot be published by generation {attempt.generation}, "
+            f"because generation {newest} owns the job now; this driver must stop"
+        )
+
+
+StateBackend = ParquetBackend

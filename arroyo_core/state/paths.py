@@ -1,0 +1,111 @@
+"""The one place that builds and reads paths; all are relative to the checkpoint URL.
+
+    {job_id}/generations/{generation}.claim
+    {job_id}/checkpoints/{epoch}/operator-{operator_id}-{subtask_index}.metadata
+    {job_id}/checkpoints/{epoch}/table-{operator_id}-{table}-{subtask_index}-{nonce}.parquet
+    {job_id}/checkpoints/{epoch}/checkpoint.metadata
+    {job_id}/checkpoints/{epoch}/committed.marker
+
+Ids are percent-encoded, so that none can add a level or leave its folder. The nonce keeps two
+attempts at one epoch apart.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from urllib.parse import quote, unquote
+
+from arroyo_core.state.failures import UnsafePathError
+
+CHECKPOINT_FILE = "checkpoint.metadata"
+COMMITTED_FILE = "committed.marker"
+
+MAX_PATH_LENGTH = 1024
+
+_EPOCH_FOLDER = re.compile(r"[1-9][0-9]{0,9}")
+_CLAIM = re.compile(r"([1-9][0-9]{0,18})\.claim")
+
+
+def encode_id(text: str) -> str:
+    """An id as one path component: letters, digits and `_.-~` stay, all else is percent-encoded."""
+    if not text:
+        raise UnsafePathError("an empty id cannot be part of a path")
+    return text.replace(".", "%2E") if text in (".", "..") else quote(text, safe="")
+
+
+def decode_id(component: str) -> str:
+    return unquote(component)
+
+
+def job_folder(job_id: str) -> str:
+    return encode_id(job_id)
+
+
+def generations_folder(job_id: str) -> str:
+    return f"{job_folder(job_id)}/generations"
+
+
+def generation_claim(job_id: str, generation: int) -> str:
+    return f"{generations_folder(job_id)}/{generation}.claim"
+
+
+def checkpoints_folder(job_id: str) -> str:
+    return f"{job_folder(job_id)}/checkpoints"
+
+
+def epoch_folder(job_id: str, epoch: int) -> str:
+    return f"{checkpoints_folder(job_id)}/{epoch}"
+
+
+def checkpoint_metadata(job_id: str, epoch: int) -> str:
+    return f"{epoch_folder(job_id, epoch)}/{CHECKPOINT_FILE}"
+
+
+def committed_marker(job_id: str, epoch: int) -> str:
+    return f"{epoch_folder(job_id, epoch)}/{COMMITTED_FILE}"
+
+
+def operator_metadata(job_id: str, epoch: int, operator_id: str, subtask_index: int) -> str:
+    return f"{epoch_folder(job_id, epoch)}/operator-{encode_id(operator_id)}-{subtask_index}.metadata"
+
+
+def table_file(job_id: str, epoch: int, operator_id: str, table: str, subtask_index: int) -> str:
+    """A name for a new data file; two calls never give the same."""
+    names = f"table-{encode_id(operator_id)}-{encode_id(table)}-{subtask_index}-{secrets.token_hex(8)}"
+    return f"{epoch_folder(job_id, epoch)}/{names}.parquet"
+
+
+def epoch_of(job_id: str, path: str) -> int | None:
+    """The epoch whose folder holds `path`; None for a path outside the job's checkpoints."""
+    prefix = checkpoints_folder(job_id) + "/"
+    if not path.startswith(prefix):
+        return None
+    folder, slash, _ = path[len(prefix) :].partition("/")
+    return int(folder) if slash and _EPOCH_FOLDER.fullmatch(folder) else None
+
+
+def generation_of(job_id: str, path: str) -> int | None:
+    """The generation that a path claims; None for any other path."""
+    prefix = generations_folder(job_id) + "/"
+    match = _CLAIM.fullmatch(path[len(prefix) :]) if path.startswith(prefix) else None
+    return int(match.group(1)) if match else None
+
+
+def check_relative(path: str) -> str:
+    """Return `path`, or raise if it is not a plain relative path that stays where it is put."""
+    parts = path.split("/")
+    is_plain = all(part not in ("", ".", "..") for part in parts)
+    if not is_plain or "\\" in path or "\0" in path or len(path) > MAX_PATH_LENGTH or ":" in parts[0]:
+        raise UnsafePathError(f"path {path[:200]!r} is not a plain relative path (no '..', no '\\', no absolute path)")
+    return path
+
+
+def check_reference(job_id: str, path: str) -> str:
+    """Return `path`, or raise if metadata of `job_id` must not refer to it."""
+    check_relative(path)
+    if not path.startswith(checkpoints_folder(job_id) + "/"):
+        raise UnsafePathError(
+            f"path {path[:200]!r} in the metadata of job {job_id!r} lies outside the job's checkpoints"
+        )
+    return path

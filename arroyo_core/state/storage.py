@@ -1,0 +1,215 @@
+"""`StorageProvider`: the few calls that state needs of an object store.
+
+Every path is relative to the provider's URL. A store must give read-after-write, and a create
+that exactly one of many racing writers wins.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol, TypeVar
+from urllib.parse import urlsplit
+
+from arroyo_core.errors import SetupError
+from arroyo_core.state.failures import MissingFileError, StorageError
+from arroyo_core.state.paths import check_relative
+
+T = TypeVar("T")
+
+_RETRIED_ERRNOS = {
+    errno.EAGAIN,
+    errno.EBUSY,
+    errno.EINTR,
+    errno.ETIMEDOUT,
+    errno.ECONNRESET,
+    errno.ECONNREFUSED,
+    errno.EPIPE,
+}
+#: Failures of HTTP clients that do not derive from `ConnectionError` or `TimeoutError`.
+_RETRIED_NAMES = {
+    "ConnectTimeoutError",
+    "ConnectionClosedError",
+    "EndpointConnectionError",
+    "FSTimeoutError",
+    "HTTPClientError",
+    "ReadTimeoutError",
+    "ServerDisconnectedError",
+    "ServerTimeoutError",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """One file of a listing."""
+
+    path: str
+    size_bytes: int
+
+
+class Driver(Protocol):
+    """What a kind of store does; paths are checked already, errors are the store's own."""
+
+    def read(self, path: str) -> bytes: ...
+
+    def open(self, path: str) -> Any:
+        """A seekable binary file for reading."""
+
+    def write(self, path: str, data: bytes | memoryview) -> None:
+        """Create or replace; the whole file or nothing becomes visible."""
+
+    def create(self, path: str, data: bytes | memoryview) -> bool:
+        """Create; False if the path exists. Of racing writers exactly one gets True."""
+
+    def size(self, path: str) -> int: ...
+
+    def list(self, prefix: str) -> list[StoredFile]:
+        """Every file below the folder `prefix`; none if it does not exist."""
+
+    def delete(self, path: str) -> None:
+        """Remove; a path that does not exist is no error."""
+
+
+class StorageProvider:
+    """Reads and writes files below one URL.
+
+    Calls that can be retried are, with backoff; every error names the call and the file.
+    Instances may be shared by threads and survive pickling.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        options: Mapping[str, Any] | None = None,
+        driver: Driver | None = None,
+        attempts: int = 5,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.url = url.rstrip("/") or "/"
+        self._options = dict(options or {})
+        self._driver = driver or _driver_for(self.url, self._options)
+        self._attempts = attempts
+        self._sleep = sleep
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (get_storage_provider, (self.url, self._options))
+
+    def __repr__(self) -> str:
+        return f"StorageProvider({self.url!r})"
+
+    def read(self, path: str) -> bytes:
+        """The whole content; `MissingFileError` if there is no such file."""
+        return self._call("read", path, lambda: self._driver.read(path))
+
+    def open(self, path: str) -> Any:
+        """A seekable binary file for reading parts of it."""
+        return self._call("open", path, lambda: self._driver.open(path))
+
+    def write(self, path: str, data: bytes | memoryview) -> None:
+        """Create or replace the file and check that all of it arrived."""
+
+        def write_and_verify() -> None:
+            self._driver.write(path, data)
+            self._verify(path, len(data))
+
+        self._call("write", path, write_and_verify)
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """Create the file; False if another content is there already.
+
+        A file with exactly this content counts as created: the answer to an earlier attempt may
+        have been lost. Callers that race must therefore write contents that differ.
+        """
+
+        def create() -> bool:
+            if self._driver.create(path, data):
+                self._verify(path, len(data))
+                return True
+            return self._driver.read(path) == data
+
+        return self._call("create", path, create)
+
+    def exists(self, path: str) -> bool:
+        try:
+            self.size(path)
+        except MissingFileError:
+            return False
+        return True
+
+    def size(self, path: str) -> int:
+        return self._call("stat", path, lambda: self._driver.size(path))
+
+    def list(self, prefix: str) -> list[StoredFile]:
+        """Every file below the folder `prefix`, sorted by path."""
+        return sorted(self._call("list", prefix, lambda: self._driver.list(prefix)), key=lambda file: file.path)
+
+    def delete(self, path: str) -> None:
+        """Remove the file; one that is gone already is no error."""
+        self._call("delete", path, lambda: self._driver.delete(path))
+
+    def _verify(self, path: str, expected: int) -> None:
+        found = self._driver.size(path)
+        if found != expected:
+            raise OSError(errno.EAGAIN, f"{found} bytes arrived of {expected}")
+
+    def _call(self, verb: str, path: str, call: Callable[[], T]) -> T:
+        check_relative(path)
+        for attempt in range(1, self._attempts + 1):
+            try:
+                return call()
+            except FileNotFoundError as error:
+                raise MissingFileError(f"cannot {verb} {self.url}/{path}: there is no such file") from error
+            except Exception as error:
+                if not _is_retried(error) or attempt == self._attempts:
+                    tried = f" (tried {attempt} times)" if attempt > 1 else ""
+                    raise StorageError(f"cannot {verb} {self.url}/{path}: {error}{tried}") from error
+                # Jitter keeps subtasks that failed together from coming back together.
+                self._sleep(0.05 * 2**attempt * (0.5 + random.random() / 2))
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+def get_storage_provider(url: str, options: Mapping[str, Any] | None = None) -> StorageProvider:
+    """The provider for a checkpoint URL: a local path, `file://`, `memory://`, `s3://`, or any other of fsspec's.
+
+    One provider per process, URL and options; `options` go to the fsspec filesystem.
+    """
+    frozen = tuple(sorted((options or {}).items(), key=lambda item: item[0]))
+    try:
+        # A forked worker must not share connections with its parent, hence the process id.
+        return _provider(url, frozen, os.getpid())
+    except TypeError:
+        return StorageProvider(url, options=options)
+
+
+@lru_cache(maxsize=64)
+def _provider(url: str, options: tuple[tuple[str, Any], ...], _pid: int) -> StorageProvider:
+    return StorageProvider(url, options=dict(options))
+
+
+def _driver_for(url: str, options: Mapping[str, Any]) -> Driver:
+    from arroyo_core.state.fsspec_storage import FsspecDriver
+    from arroyo_core.state.local_storage import LocalDriver
+
+    parts = urlsplit(url)
+    if "://" not in url:
+        return LocalDriver(url)
+    if parts.scheme in ("file", "local"):
+        return LocalDriver(parts.netloc + parts.path)
+    try:
+        return FsspecDriver(url, options)
+    except (ImportError, ValueError) as error:
+        raise SetupError(f"cannot open the checkpoint URL {url!r}: {error}") from error
+
+
+def _is_retried(error: Exception) -> bool:
+    if isinstance(error, ConnectionError | TimeoutError):
+        return True
+    if isinstance(error, OSError) and error.errno in _RETRIED_ERRNOS:
+        return True
+    return any(base.__name__ in _RETRIED_NAMES for base in type(error).__mro__)

@@ -1,0 +1,219 @@
+"""`TableManager`: the state tables of one operator in one subtask."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from arroyo_core.ids import TaskInfo
+from arroyo_core.proto.state_pb2 import (
+    OperatorCheckpointMetadata,
+    StateFile,
+    SubtaskCheckpointMetadata,
+    TableConfig,
+    TableSubtaskCheckpointMetadata,
+    TableType,
+)
+from arroyo_core.state.failures import IncompatibleCheckpointError, NoRegisteredTableError, WrongTableKindError
+from arroyo_core.state.file_access import FileAccess
+from arroyo_core.state.files import ReadCounts
+from arroyo_core.state.global_keyed_map import GlobalKeyedTable, GlobalKeyedTableCheckpointer, GlobalKeyedView
+from arroyo_core.state.merge import join_subtasks, table_files
+from arroyo_core.state.messages import CheckpointMessage, CommitData, CompactionMessage, StateMessage, TableMessage
+from arroyo_core.state.parquet import ParquetBackend
+from arroyo_core.state.storage import StorageProvider
+
+Table = GlobalKeyedTable
+TableCheckpointer = GlobalKeyedTableCheckpointer
+
+
+class TableManager:
+    """Opens an operator's tables from a checkpoint, hands out one view of each, and checkpoints them.
+
+    A table is read when its view is first asked for; one that is never asked for is carried
+    forward unread. Used by one thread.
+    """
+
+    def __init__(
+        self,
+        *,
+        task_info: TaskInfo,
+        tables: Mapping[str, TableConfig],
+        access: FileAccess,
+        files: Mapping[str, list[StateFile]],
+        now_us: Callable[[], int],
+    ) -> None:
+        self.task_info = task_info
+        self._configs = dict(tables)
+        self._access = access
+        self._now_us = now_us
+        self._tables = {name: self._make_table(name, config, files.get(name, [])) for name, config in tables.items()}
+        self._views: dict[str, Any] = {}
+        self._checkpointers: dict[str, TableCheckpointer] = {}
+
+    @classmethod
+    def open(
+        cls,
+        *,
+        task_info: TaskInfo,
+        tables: Mapping[str, TableConfig],
+        storage: StorageProvider,
+        checkpoint: OperatorCheckpointMetadata | None,
+        now_us: Callable[[], int] = lambda: time.time_ns() // 1000,
+    ) -> TableManager:
+        """The tables as of `checkpoint`, for the key range of `task_info`; empty without a checkpoint.
+
+        Raises `IncompatibleCheckpointError` if the checkpoint has a table that is not declared, or
+        declares one otherwise. A newly declared table starts empty.
+        """
+        files = _check_compatible(task_info, tables, checkpoint) if checkpoint is not None else {}
+        access = FileAccess(storage=storage, task_info=task_info)
+        return cls(task_info=task_info, tables=tables, access=access, files=files, now_us=now_us)
+
+    @property
+    def read_counts(self) -> ReadCounts:
+        """What opening views has read so far."""
+        return self._access.counts
+
+    def get_global_keyed_state(
+        self, name: str, key_type: Any = None, value_type: Any = None
+    ) -> GlobalKeyedView[Any, Any]:
+        """The view of a global keyed table; types, where given, check and build what is decoded."""
+        table = self._table(name)
+        if not isinstance(table, GlobalKeyedTable):
+            raise self._wrong_kind(name, "a global keyed table")
+        view: GlobalKeyedView[Any, Any] = self._view(
+            name, GlobalKeyedView, lambda: table.view(key_type, value_type, self.handle_message)
+        )
+        return view
+
+    def insert_committing_data(self, name: str, data: bytes) -> None:
+        """Stage what `handle_commit` will be given for this subtask; once per epoch and table."""
+        self.handle_message(TableMessage(name, CommitData(data)))
+
+    def handle_message(self, message: StateMessage) -> None:
+        """Take what a view, or a compaction, has to say to the next checkpoint."""
+        if isinstance(message, TableMessage):
+            self._checkpointer(message.table).insert_data(message.data)
+        elif isinstance(message, CompactionMessage):
+            for name, compacted in message.tables.items():
+                self._table(name).swap_compacted(compacted)
+        else:
+            raise WrongTableKindError("a checkpoint is taken with checkpoint(), not by a message")
+
+    def checkpoint(
+        self,
+        epoch: int,
+        min_epoch: int,
+        watermark: int | None,
+        then_stop: bool = False,
+        *,
+        write_metadata: bool = True,
+    ) -> SubtaskCheckpointMetadata:
+        """Write this epoch's change of every table; returns what the subtask reports.
+
+        Flushes the change to new files, collects the metadata, writes it (unless `write_metadata`
+        is off: reports carry it too), then drops what is past retention. Called once per
+        epoch, after every input delivered the barrier; another process may run the same epoch.
+        """
+        message = CheckpointMessage(
+            epoch=epoch,
+            min_epoch=min_epoch,
+            timestamp_us=self._now_us(),
+            watermark_us=watermark,
+            then_stop=then_stop,
+        )
+        written = 0
+        tables: dict[str, TableSubtaskCheckpointMetadata] = {}
+        for name in self._tables:
+            tables[name], size_bytes = self._finish(name, message)
+            written += size_bytes
+        task = self.task_info
+        metadata = SubtaskCheckpointMetadata(
+            job_id=task.job_id,
+            operator_id=task.operator_id,
+            subtask_index=task.task_index,
+            parallelism=task.parallelism,
+            epoch=epoch,
+            start_time_us=message.timestamp_us,
+            finish_time_us=self._now_us(),
+            watermark_us=watermark,
+            bytes=written,
+            table_metadata=tables,
+            table_configs=self._configs,
+            then_stop=then_stop,
+        )
+        if write_metadata:
+            operator = join_subtasks([metadata])
+            operator.subtask_index = task.task_index
+            ParquetBackend(self._access.storage, task.job_id).write_operator_checkpoint_metadata(operator)
+        return metadata
+
+    def _make_table(self, name: str, config: TableConfig, files: list[StateFile]) -> Table:
+        return GlobalKeyedTable(name=name, config=config, access=self._access, files=files)
+
+    def _finish(self, name: str, message: CheckpointMessage) -> tuple[TableSubtaskCheckpointMetadata, int]:
+        finished = self._checkpointer(name).finish(message)
+        del self._checkpointers[name]
+        return finished
+
+    def _checkpointer(self, name: str) -> TableCheckpointer:
+        checkpointer = self._checkpointers.get(name)
+        if checkpointer is None:
+            checkpointer = self._table(name).checkpointer()
+            self._checkpointers[name] = checkpointer
+        return checkpointer
+
+    def _table(self, name: str) -> Table:
+        table = self._tables.get(name)
+        if table is None:
+            declared = ", ".join(sorted(self._tables)) or "none"
+            raise NoRegisteredTableError(
+                f"operator {self.task_info.operator_id!r} declares no table {name!r} (declared: {declared})"
+            )
+        return table
+
+    def _view(self, name: str, kind: type[Any], make: Callable[[], Any]) -> Any:
+        view = self._views.get(name)
+        if view is None:
+            view = make()
+            self._views[name] = view
+        if type(view) is not kind:
+            raise WrongTableKindError(
+                f"table {name!r} of operator {self.task_info.operator_id!r} is in use as a {type(view).__name__}, "
+                f"it cannot also be a {kind.__name__}"
+            )
+        return view
+
+    def _wrong_kind(self, name: str, wanted: str) -> WrongTableKindError:
+        kind = TableType.Name(self._configs[name].table_type)
+        return WrongTableKindError(
+            f"table {name!r} of operator {self.task_info.operator_id!r} is declared as {kind}, not as {wanted}"
+        )
+
+
+def _check_compatible(
+    task_info: TaskInfo, tables: Mapping[str, TableConfig], checkpoint: OperatorCheckpointMetadata
+) -> dict[str, list[StateFile]]:
+    identity = checkpoint.operator_metadata
+    if (identity.job_id, identity.operator_id) != (task_info.job_id, task_info.operator_id):
+        raise IncompatibleCheckpointError(
+            f"the checkpoint is of operator {identity.operator_id!r} of job {identity.job_id!r}, "
+            f"not of operator {task_info.operator_id!r} of job {task_info.job_id!r}"
+        )
+    files: dict[str, list[StateFile]] = {}
+    for name, table in checkpoint.table_checkpoint_metadata.items():
+        config = tables.get(name)
+        if config is None:
+            raise IncompatibleCheckpointError(
+                f"the checkpoint at epoch {identity.epoch} has a table {name!r} that operator "
+                f"{task_info.operator_id!r} no longer declares (declared: {', '.join(sorted(tables)) or 'none'})"
+            )
+        if config.table_type != table.table_type:
+            raise IncompatibleCheckpointError(
+                f"table {name!r} of operator {task_info.operator_id!r} is {TableType.Name(table.table_type)} in the "
+                f"checkpoint at epoch {identity.epoch}, and declared as {TableType.Name(config.table_type)}"
+            )
+        files[name] = list(table_files(table))
+    return files
