@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -28,44 +29,13 @@ dependencies = ["arroyo-core>=0.1,<0.2"]
 packages = ["{package}"]
 """
 
-PLUGIN = """\
-from google.protobuf import struct_pb2
 
-from arroyo_core import ArrowOperator, ConstructedOperator, OperatorConstructor
-from arroyo_core.plugin import hookimpl
-from arroyo_core.state import global_table_config
+def documented_plugin():
+    """The plugin that docs/write-a-plugin.md shows, as an author would copy it."""
+    page = (ROOT / "docs" / "write-a-plugin.md").read_text(encoding="utf-8")
+    (code,) = [block for block in re.findall(r"^```python\n(.*?)^```", page, re.M | re.S) if "@hookimpl" in block]
+    return code
 
-
-class RunningCount(ArrowOperator):
-    def name(self):
-        return "acme.running_count"
-
-    def output_schema(self, inputs):
-        return inputs[0]
-
-    def tables(self):
-        return global_table_config("seen", "rows seen, by subtask")
-
-    def on_start(self, ctx):
-        self.view = ctx.table_manager.get_global_keyed_state("seen")
-
-    def process_batch(self, batch, ctx, collector):
-        key = f"rows-{ctx.task_info.task_index}"
-        self.view.insert(key, (self.view.get(key) or 0) + batch.num_rows)
-        collector.collect(batch)
-
-
-class RunningCountConstructor(OperatorConstructor):
-    config_type = struct_pb2.Struct
-
-    def with_config(self, config, registry):
-        return ConstructedOperator.from_operator(RunningCount())
-
-
-@hookimpl
-def arroyo_register(registry):
-    registry.add("acme.running_count", RunningCountConstructor())
-"""
 
 PIPELINE = """\
 name: third_party
@@ -104,7 +74,7 @@ def write_project(folder, *, name, package, prefix, plugin):
 def site(tmp_path_factory):
     """A folder of installed packages: acme's plugin, and one that fails on import."""
     sources, site = tmp_path_factory.mktemp("sources"), tmp_path_factory.mktemp("site")
-    write_project(sources / "acme", name="acme-operators", package="acme", prefix="acme", plugin=PLUGIN)
+    write_project(sources / "acme", name="acme-operators", package="acme", prefix="acme", plugin=documented_plugin())
     broken = "import a_client_library_that_is_not_installed\n"
     write_project(sources / "broken", name="broken-operators", package="broken", prefix="broken", plugin=broken)
     install(sources / "acme", site)
