@@ -1,0 +1,1 @@
+"""Files as source and sink: Parquet, JSON lines, CSV and Arrow IPC on any fsspec storage."""

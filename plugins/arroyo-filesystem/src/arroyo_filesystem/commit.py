@@ -1,0 +1,106 @@
+"""Files that become visible only with the epoch they belong to: the second phase.
+
+Runs after the checkpoint that names the files is durable, and again after a crash at any point of
+itself: each move is done at most once, and a move that was done is recognised.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from arroyo_core.api import TaskInfo
+from arroyo_core.errors import StateError
+from arroyo_filesystem.location import Location, sync_folder
+from arroyo_filesystem.object_stores import is_object_store
+from arroyo_filesystem.staging import STAGING_FOLDER, StagedFile, decode_files, operator_folder
+
+#: Copies inside an object store wait for the network only.
+PARALLEL_MOVES = 16
+
+
+def commit_epoch(location: Location, epoch: int, staged: Mapping[int, bytes], task_info: TaskInfo) -> int:
+    """Move what all subtasks staged in `epoch` to its final names, then sweep; the number of files.
+
+    Raises `StateError` naming a file that is neither staged nor final.
+    """
+    files = [file for data in staged.values() for file in decode_files(data)]
+    location.fs.invalidate_cache()
+    move_files(location, files)
+    sweep(location, task_info, epoch)
+    return len(files)
+
+
+def move_files(location: Location, files: Sequence[StagedFile]) -> None:
+    """Give every file its final name."""
+    if location.is_local:
+        for file in files:
+            _move_local(location, file)
+        for folder in sorted({folder for file in files for folder in _folders(file.final)}):
+            sync_folder(location.child(folder))
+        return
+    with ThreadPoolExecutor(PARALLEL_MOVES) as pool:
+        list(pool.map(lambda file: _move_remote(location, file), files))
+
+
+def sweep(location: Location, task_info: TaskInfo, epoch: int) -> None:
+    """Delete what this operator staged up to `epoch`: dead attempts, since all else is moved.
+
+    Later epochs are left alone, and so is every other operator and job.
+    """
+    mine = location.child(operator_folder(task_info))
+    try:
+        found = location.fs.ls(mine, detail=False)
+    except FileNotFoundError:
+        return
+    for path in found:
+        name = path.rstrip("/").rpartition("/")[2]
+        if name.isdecimal() and int(name) <= epoch:
+            with contextlib.suppress(FileNotFoundError):
+                location.fs.rm(path, recursive=True)
+    for folder in (mine, location.child(STAGING_FOLDER)):
+        # Not empty: another epoch, operator or job stages there. Gone: somebody else was as tidy.
+        with contextlib.suppress(OSError):
+            location.fs.rmdir(folder)
+
+
+def _move_local(location: Location, file: StagedFile) -> None:
+    staged, final = Path(location.child(file.staged)), Path(location.child(file.final))
+    final.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        staged.replace(final)
+    except FileNotFoundError:
+        if not final.exists():
+            raise _lost(location, file) from None
+
+
+def _move_remote(location: Location, file: StagedFile) -> None:
+    fs, staged, final = location.fs, location.child(file.staged), location.child(file.final)
+    if not fs.exists(staged):
+        if not fs.exists(final):
+            raise _lost(location, file)
+        return
+    if is_object_store(fs):
+        # A copy that was cut off left nothing; one that was completed is repeated, to the same effect.
+        fs.cp_file(staged, final)
+        fs.rm_file(staged)
+        return
+    fs.makedirs(final.rpartition("/")[0], exist_ok=True)
+    if fs.exists(final):
+        fs.rm_file(final)
+    fs.mv(staged, final)
+
+
+def _folders(name: str) -> list[str]:
+    """The folders from the file's own up to the sink's, whose entries a move may have changed."""
+    parts = name.split("/")[:-1]
+    return ["/".join(parts[:depth]) for depth in range(len(parts) + 1)]
+
+
+def _lost(location: Location, file: StagedFile) -> StateError:
+    return StateError(
+        f"cannot commit {file.final!r} in {location.url!r}: its {file.rows} rows were staged as {file.staged!r}, "
+        "and neither file exists; was the staging folder deleted by hand?"
+    )

@@ -1,0 +1,68 @@
+"""What becomes of bad lines: an error, a count, or a line in a file that is committed with the epoch."""
+
+from __future__ import annotations
+
+import msgspec
+
+from arroyo_core.api import SourceContext
+from arroyo_core.errors import DataError
+from arroyo_filesystem.formats.text import BadRow
+from arroyo_filesystem.source_settings import BadData, SourceSettings
+from arroyo_filesystem.staging import StagedStream, Staging, encode_files
+
+#: How much of a bad line a message shows.
+SHOWN_CHARACTERS = 120
+COUNTER = "bad_rows"
+
+
+class BadLines:
+    """Applies the policy of a source to its bad lines, for one subtask and one epoch."""
+
+    def __init__(self, settings: SourceSettings, ctx: SourceContext) -> None:
+        self._settings = settings
+        self._ctx = ctx
+        self._stream: StagedStream | None = None
+        self._rows = 0
+
+    def add(self, bad: BadRow) -> None:
+        """Take one bad line; raises `DataError` where the policy is to fail."""
+        if self._settings.bad_data is BadData.FAIL:
+            raise DataError(f"{bad.file}:{bad.line}: {bad.error}: {_shown(bad.text)}")
+        self._ctx.count(COUNTER)
+        self._rows += 1
+        if self._settings.bad_data is BadData.DEAD_LETTER:
+            self._write(bad)
+        elif self._rows == 1:
+            # One example an epoch; the counter tells how many.
+            self._ctx.warn(f"dropped a bad line: {bad.file}:{bad.line}: {bad.error}: {_shown(bad.text)}")
+
+    def close(self) -> bytes | None:
+        """The commit data of this epoch; None where the policy has none."""
+        if self._settings.dead_letter is None:
+            return None
+        files = [self._stream.close(self._rows)] if self._stream else []
+        self._stream = None
+        return encode_files(files)
+
+    def abort(self) -> None:
+        """Give up what was staged."""
+        if self._stream is not None:
+            self._stream.abort()
+
+    def _write(self, bad: BadRow) -> None:
+        if self._stream is None:
+            if self._settings.dead_letter is None:
+                raise AssertionError("a policy of dead letters has a folder")
+            staging = Staging(self._settings.dead_letter, self._ctx.task_info, self._ctx.epoch)
+            self._stream = staging.begin(prefix="bad", extension="jsonl")
+        record = {"file": bad.file, "line": bad.line, "error": bad.error, "text": _text(bad.text)}
+        self._stream.stream.write(msgspec.json.encode(record) + b"\n")
+
+
+def _text(line: bytes) -> str:
+    return line.decode("utf-8", errors="backslashreplace")
+
+
+def _shown(line: bytes) -> str:
+    text = _text(line)
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}... ({len(line)} bytes)"

@@ -1,0 +1,117 @@
+"""CSV: columns found by the header of each file, or by position where files have none."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pcsv
+
+from arroyo_core.errors import ConfigError, DataError
+from arroyo_filesystem.formats.lines import BYTE_ORDER_MARK, read_blocks
+from arroyo_filesystem.formats.text_schema import SchemaParser
+from arroyo_filesystem.formats.timestamps import Writing
+
+
+@dataclass(frozen=True, slots=True)
+class CsvDialect:
+    """How CSV files are written."""
+
+    delimiter: str = ","
+    has_header: bool = True
+    newlines_in_values: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The names of a file's columns, and the byte at which its rows begin."""
+
+    names: tuple[str, ...]
+    end: int
+
+
+class CsvParser(SchemaParser):
+    """Parses blocks of one file's rows. An empty value is null, a quoted empty value is an empty string."""
+
+    def __init__(self, schema: pa.Schema, *, names: Sequence[str], dialect: CsvDialect) -> None:
+        super().__init__(schema, [Writing.ZONED, Writing.NAIVE, Writing.NUMBER, Writing.MIXED])
+        self._names = list(names)
+        self._dialect = dialect
+
+    def _read(self, data: bytes, types: Mapping[str, pa.DataType]) -> pa.Table:
+        return pcsv.read_csv(
+            pa.BufferReader(data),
+            read_options=pcsv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=self._names),
+            parse_options=_parse_options(self._names, self._dialect),
+            convert_options=_convert_options(types),
+        )
+
+
+def skips_blank(names: Sequence[str]) -> bool:
+    """In a file of one column an empty line is a null, else it is nothing."""
+    return len(names) > 1
+
+
+def read_header(fs: Any, path: str, dialect: CsvDialect, schema: pa.Schema | None) -> Header:
+    """The header of a file, or the names of the schema where files have none."""
+    if not dialect.has_header:
+        return Header(tuple(schema.names) if schema is not None else (), 0)
+    blocks = read_blocks(fs, path, start=0, stop=None, max_lines=1, quote_aware=dialect.newlines_in_values)
+    first = next(blocks, None)
+    blocks.close()
+    if first is None:
+        return Header((), 0)
+    try:
+        text = first.data.removeprefix(BYTE_ORDER_MARK).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}:1: the header is not UTF-8: {error}") from error
+    names = next(csv.reader([text], delimiter=dialect.delimiter), [])
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise DataError(f"{path}:1: columns appear twice in the header: {', '.join(twice)}")
+    return Header(tuple(names), len(first.data))
+
+
+def infer_schema(data: bytes, names: Sequence[str], dialect: CsvDialect) -> pa.Schema:
+    """The types of some rows; raises `ArrowInvalid`."""
+    if not data.strip():
+        return pa.schema([pa.field(name, pa.null()) for name in names])
+    table = pcsv.read_csv(
+        pa.BufferReader(data),
+        read_options=pcsv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=list(names)),
+        parse_options=_parse_options(names, dialect),
+        convert_options=_convert_options(None),
+    )
+    return table.schema
+
+
+def check_type(name: str, kind: pa.DataType) -> None:
+    """Raises `ConfigError` for a type that CSV has no way to write."""
+    if pa.types.is_nested(kind):
+        raise ConfigError(
+            f"column {name!r}: csv files cannot hold {kind}; use parquet, json or arrow",
+            field=f"schema.{name}",
+            value=str(kind),
+        )
+
+
+def _parse_options(names: Sequence[str], dialect: CsvDialect) -> pcsv.ParseOptions:
+    return pcsv.ParseOptions(
+        delimiter=dialect.delimiter,
+        newlines_in_values=dialect.newlines_in_values,
+        ignore_empty_lines=skips_blank(names),
+    )
+
+
+def _convert_options(types: Mapping[str, pa.DataType] | None) -> pcsv.ConvertOptions:
+    return pcsv.ConvertOptions(
+        column_types=dict(types) if types is not None else None,
+        include_columns=list(types) if types is not None else None,
+        include_missing_columns=True,
+        null_values=[""],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+    )

@@ -1,0 +1,104 @@
+"""Reads Parquet by row groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from fsspec.implementations.local import LocalFileSystem
+
+from arroyo_core.errors import DataError
+from arroyo_filesystem.conform import conform, plain_schema
+from arroyo_filesystem.splits import TO_THE_END, Split
+
+
+def read_schema(fs: Any, path: str) -> pa.Schema:
+    """The plain schema of a file."""
+    with _open(fs, path) as file:
+        return plain_schema(file.schema_arrow)
+
+
+def part_bytes(fs: Any, path: str) -> list[int]:
+    """The compressed size of each row group."""
+    with _open(fs, path) as file:
+        groups = [file.metadata.row_group(group) for group in range(file.metadata.num_row_groups)]
+    return [sum(group.column(index).total_compressed_size for index in range(group.num_columns)) for group in groups]
+
+
+class ParquetReader:
+    """Reads the rows of one split; positions are rows from the split's start."""
+
+    def __init__(self, fs: Any, *, schema: pa.Schema, batch_rows: int) -> None:
+        self._fs = fs
+        self._schema = schema
+        self._batch_rows = batch_rows
+
+    def read(self, path: str, split: Split, position: int) -> Iterator[tuple[pa.RecordBatch, int]]:
+        """Batches from `position` on, each with the position after it."""
+        with _open(self._fs, path) as file:
+            stop = file.metadata.num_row_groups if split.stop == TO_THE_END else split.stop
+            groups, skipped = _skip_groups(file.metadata, range(split.start, stop), position)
+            inner = position - skipped
+            # By position in the schema a column of a struct would be several leaves: names take them all.
+            columns = [name for name in self._schema.names if name in file.schema_arrow.names]
+            try:
+                yield from self._batches(file, path, groups, columns=columns, inner=inner, position=position)
+            except pa.ArrowException as error:
+                raise DataError(f"{path}: {error}") from error
+
+    def _batches(
+        self,
+        file: pq.ParquetFile,
+        path: str,
+        groups: Sequence[int],
+        *,
+        columns: Sequence[str],
+        inner: int,
+        position: int,
+    ) -> Iterator[tuple[pa.RecordBatch, int]]:
+        if not columns:
+            yield from self._nulls(file, groups, inner=inner, position=position)
+            return
+        for batch in file.iter_batches(batch_size=self._batch_rows, row_groups=groups, columns=columns):
+            if inner >= batch.num_rows:
+                inner -= batch.num_rows
+                continue
+            rest = batch.slice(inner) if inner else batch
+            inner = 0
+            position += rest.num_rows
+            yield conform(rest, self._schema, place=path), position
+
+    def _nulls(
+        self, file: pq.ParquetFile, groups: Sequence[int], *, inner: int, position: int
+    ) -> Iterator[tuple[pa.RecordBatch, int]]:
+        """A file without any wanted column still has its rows."""
+        left = sum(file.metadata.row_group(group).num_rows for group in groups) - inner
+        while left > 0:
+            rows = min(left, self._batch_rows)
+            left -= rows
+            position += rows
+            columns = [pa.nulls(rows, field.type) for field in self._schema]
+            yield pa.RecordBatch.from_arrays(columns, schema=self._schema), position
+
+
+def _skip_groups(metadata: pq.FileMetaData, groups: range, position: int) -> tuple[list[int], int]:
+    """The row groups from the one with `position` on, and the rows before it."""
+    skipped = 0
+    for group in groups:
+        rows = metadata.row_group(group).num_rows
+        if skipped + rows > position:
+            return list(range(group, groups.stop)), skipped
+        skipped += rows
+    return [], skipped
+
+
+def _open(fs: Any, path: str) -> pq.ParquetFile:
+    try:
+        if isinstance(fs, LocalFileSystem):
+            return pq.ParquetFile(path, memory_map=True)
+        # Row groups are read whole: pre-buffering joins their small reads into few large ones.
+        return pq.ParquetFile(fs.open(path, "rb", cache_type="none"), pre_buffer=True)
+    except pa.ArrowException as error:
+        raise DataError(f"{path}: {error}") from error

@@ -1,0 +1,70 @@
+"""Where files are: a path inside an fsspec filesystem, and the few operations that differ by storage."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import fsspec
+from fsspec.implementations.local import LocalFileSystem
+
+from arroyo_core.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A path (without its protocol) in a filesystem."""
+
+    fs: Any
+    path: str
+    #: As the user wrote it, made absolute; for messages.
+    url: str
+
+    @property
+    def is_local(self) -> bool:
+        return isinstance(self.fs, LocalFileSystem)
+
+    def child(self, name: str) -> str:
+        return f"{self.path.rstrip('/')}/{name}"
+
+
+def absolute_url(path: str) -> str:
+    """A local path made absolute against the working directory; a URL as it is."""
+    if "://" in path or "::" in path:
+        return path
+    # `abspath` and not `resolve`: a link is the user's choice of name. A glob passes unharmed.
+    return os.path.abspath(Path(path).expanduser())  # noqa: PTH100
+
+
+def open_location(url: str, storage_options: Mapping[str, str], *, field: str) -> Location:
+    """The filesystem of a URL; raises `ConfigError` for an unknown protocol or bad options."""
+    try:
+        fs, path = fsspec.core.url_to_fs(url, **_typed_options(storage_options))
+    except (ValueError, ImportError, TypeError) as error:
+        raise ConfigError(f"cannot open {url!r}: {error}", field=field, value=url) from error
+    return Location(fs, cast(str, path), url)
+
+
+def open_for_reading(fs: Any, path: str) -> BinaryIO:
+    """The raw bytes of a file."""
+    if isinstance(fs, LocalFileSystem):
+        return Path(path).open("rb")
+    return cast(BinaryIO, fs.open(path, "rb"))
+
+
+def sync_folder(path: str) -> None:
+    """Make the names in a local folder survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _typed_options(options: Mapping[str, str]) -> dict[str, object]:
+    """YAML gives strings; filesystems want booleans for flags such as `anon`."""
+    flags = {"true": True, "false": False}
+    return {key: flags.get(value, value) for key, value in options.items()}

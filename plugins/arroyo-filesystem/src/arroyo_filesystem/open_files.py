@@ -1,0 +1,86 @@
+"""The files a sink writes at the same time: one per partition, rolled by size, bounded in number and memory."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from arroyo_filesystem.staging import StagedFile, StagedStream, Staging
+from arroyo_filesystem.writers.writer import FileFormat, FileWriter, open_writer
+
+#: Rows held back for larger row groups, over all open files.
+MAX_BUFFERED_BYTES = 256 * 2**20
+PREFIX = "part"
+
+
+@dataclass(slots=True)
+class _OpenFile:
+    stream: StagedStream
+    writer: FileWriter
+    rows: int = 0
+
+
+class OpenFiles:
+    """Writes rows to staged files; `close` gives the list of all of them."""
+
+    def __init__(
+        self, staging: Staging, file_format: FileFormat, schema: pa.Schema, *, max_file_bytes: int, max_open: int
+    ) -> None:
+        self._staging = staging
+        self._format = file_format
+        self._schema = schema
+        self._max_file_bytes = max_file_bytes
+        self._max_open = max_open
+        #: Least recently written first.
+        self._open: OrderedDict[str, _OpenFile] = OrderedDict()
+        self._closed: list[StagedFile] = []
+
+    def write(self, folder: str, batch: pa.RecordBatch) -> None:
+        """Append rows to the file of a partition, beginning or ending files as needed."""
+        if not batch.num_rows:
+            return
+        file = self._open.get(folder) or self._begin(folder)
+        self._open.move_to_end(folder)
+        file.writer.write(batch)
+        file.rows += batch.num_rows
+        # A row group is not worth more than the file it is to fill.
+        if file.writer.buffered_bytes() >= self._max_file_bytes:
+            file.writer.flush()
+        if file.stream.size() >= self._max_file_bytes:
+            self._end(folder)
+        self._bound_memory()
+
+    def close(self) -> list[StagedFile]:
+        """End every file; the files of this epoch in the order they were ended."""
+        for folder in list(self._open):
+            self._end(folder)
+        closed, self._closed = self._closed, []
+        return closed
+
+    def abort(self) -> None:
+        """Give up every open file."""
+        while self._open:
+            self._open.popitem()[1].stream.abort()
+
+    def _begin(self, folder: str) -> _OpenFile:
+        while len(self._open) >= self._max_open:
+            self._end(next(iter(self._open)))
+        stream = self._staging.begin(prefix=PREFIX, extension=self._format.extension, folder=folder)
+        file = _OpenFile(stream, open_writer(self._format, stream.stream, self._schema))
+        self._open[folder] = file
+        return file
+
+    def _end(self, folder: str) -> None:
+        file = self._open[folder]
+        file.writer.close()
+        self._closed.append(file.stream.close(file.rows))
+        del self._open[folder]
+
+    def _bound_memory(self) -> None:
+        if len(self._open) == 1:
+            return
+        held = {folder: file.writer.buffered_bytes() for folder, file in self._open.items()}
+        if sum(held.values()) > MAX_BUFFERED_BYTES:
+            self._open[max(held, key=lambda folder: held[folder])].writer.flush()

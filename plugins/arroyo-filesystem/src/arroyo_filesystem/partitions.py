@@ -1,0 +1,80 @@
+"""Cuts batches by the values of partition columns, and names the folder of each part.
+
+Folders are named as Hive does, `column=value`, with whatever could harm a path percent-encoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from urllib.parse import quote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from arroyo_core.errors import ConfigError
+from arroyo_filesystem.writers.plain_text import iso_timestamps
+
+NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
+
+
+def check_partitions(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
+    """The schema of the files, without the partition columns; raises `ConfigError`."""
+    for index, name in enumerate(columns):
+        place = f"partition_by[{index}]"
+        if name not in schema.names:
+            raise ConfigError(f"no column {name!r}", field=place, value=name, allowed=schema.names)
+        if name in columns[:index]:
+            raise ConfigError(f"column {name!r} is named twice", field=place, value=name)
+        kind = schema.field(name).type
+        if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+            raise ConfigError(f"column {name!r} is {kind}: its values cannot name folders", field=place, value=name)
+    rest = pa.schema([field for field in schema if field.name not in columns])
+    if not rest.names:
+        raise ConfigError("a file must keep at least one column", field="partition_by", value=list(columns))
+    return rest
+
+
+def partition(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Folder and rows of each part, rows in their order and without the partition columns."""
+    if not columns:
+        yield "", batch
+        return
+    codes = np.zeros(batch.num_rows, dtype=np.int64)
+    folders: list[list[str]] = []
+    for name in columns:
+        encoded = pc.dictionary_encode(_text(batch.column(name)), null_encoding="encode")
+        folders.append([_folder(name, value) for value in encoded.dictionary.to_pylist()])
+        codes = codes * max(len(folders[-1]), 1) + encoded.indices.to_numpy(zero_copy_only=False)
+        # Back to dense codes, or many columns would overflow.
+        present, codes = np.unique(codes, return_inverse=True)
+        folders = [_joined(folders, present)]
+    rest = batch.drop_columns(list(columns))
+    if len(folders[0]) == 1:
+        yield folders[0][0], rest
+        return
+    order = np.argsort(codes, kind="stable")
+    starts = np.searchsorted(codes[order], np.arange(len(folders[0]) + 1))
+    for code, folder in enumerate(folders[0]):
+        yield folder, rest.take(pa.array(order[starts[code] : starts[code + 1]]))
+
+
+def _joined(folders: list[list[str]], present: np.ndarray) -> list[str]:
+    """The folder of each combination that is there; `folders` are those so far and those of one more column."""
+    if len(folders) == 1:
+        return [folders[0][code] for code in present]
+    before, added = folders
+    return [f"{before[code // len(added)]}/{added[code % len(added)]}" for code in present]
+
+
+def _text(column: pa.Array) -> pa.Array:
+    """Values as text: equal text is the same folder, whatever the value was."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_timestamp(column.type):
+        return iso_timestamps(column)
+    return column.cast(pa.string())
+
+
+def _folder(name: str, value: str | None) -> str:
+    return f"{quote(name, safe='')}={NULL_FOLDER if value is None else quote(value, safe='')}"

@@ -1,0 +1,116 @@
+"""`filesystem.sink`: files that appear whole, and only with the epoch they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from arroyo_core.api import (
+    ArrowCollector,
+    ArrowOperator,
+    ArroyoSchema,
+    CheckpointBarrier,
+    DisplayableOperator,
+    OperatorContext,
+    SignalMessage,
+)
+from arroyo_core.errors import ConfigError, DataError
+from arroyo_core.state import global_table_config
+from arroyo_filesystem.commit import commit_epoch
+from arroyo_filesystem.listing import list_files
+from arroyo_filesystem.open_files import OpenFiles
+from arroyo_filesystem.partitions import check_partitions, partition
+from arroyo_filesystem.sink_settings import IfExists, SinkSettings
+from arroyo_filesystem.staging import Staging, encode_files
+from arroyo_filesystem.writers.writer import check_writable
+
+if TYPE_CHECKING:
+    from arroyo_core.proto.state_pb2 import TableConfig
+
+TABLE = "files"
+_STARTED = "started"
+
+
+class FilesystemSink(ArrowOperator):
+    """Writes every row exactly once: staged while the epoch runs, moved to its name when it is committed."""
+
+    def __init__(self, settings: SinkSettings) -> None:
+        self._settings = settings
+        self._files: OpenFiles | None = None
+
+    def name(self) -> str:
+        return "filesystem.sink"
+
+    def output_schema(self, inputs: Sequence[ArroyoSchema]) -> ArroyoSchema:
+        check_writable(self._settings.file_format, check_partitions(inputs[0].schema, self._settings.partition_by))
+        return inputs[0]
+
+    def is_sink(self) -> bool:
+        return True
+
+    def is_committing(self) -> bool:
+        return True
+
+    def tables(self) -> dict[str, TableConfig]:
+        return dict(global_table_config(TABLE, "files to commit", uses_two_phase_commit=True))
+
+    def display(self) -> DisplayableOperator:
+        settings = self._settings
+        fields = [("path", settings.location.url), ("format", str(settings.file_format.kind))]
+        if settings.partition_by:
+            fields.append(("partition_by", ", ".join(settings.partition_by)))
+        return DisplayableOperator(self.name(), fields)
+
+    def on_start(self, ctx: OperatorContext) -> None:
+        settings = self._settings
+        if ctx.task_info.task_index == 0:
+            self._check_empty(ctx)
+        schema = check_partitions(ctx.input_schemas[0].schema, settings.partition_by)
+        self._files = OpenFiles(
+            Staging(settings.location, ctx.task_info, ctx.epoch),
+            settings.file_format,
+            schema,
+            max_file_bytes=settings.max_file_bytes,
+            max_open=settings.max_open_files,
+        )
+
+    def process_batch(self, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector) -> None:
+        files = self._started()
+        for folder, rows in partition(batch, self._settings.partition_by):
+            files.write(folder, rows)
+
+    def handle_checkpoint(self, barrier: CheckpointBarrier, ctx: OperatorContext, collector: ArrowCollector) -> None:
+        staged = self._started().close()
+        ctx.table_manager.insert_committing_data(TABLE, encode_files(staged))
+
+    def handle_commit(self, epoch: int, commit_data: Mapping[str, Mapping[int, bytes]], ctx: OperatorContext) -> None:
+        commit_epoch(self._settings.location, epoch, commit_data.get(TABLE, {}), ctx.task_info)
+
+    def on_close(
+        self, final_message: SignalMessage | None, ctx: OperatorContext, collector: ArrowCollector
+    ) -> SignalMessage | None:
+        # After END_OF_DATA and STOP one more checkpoint follows, which ends the files.
+        if final_message is None and self._files is not None:
+            self._files.abort()
+        return final_message
+
+    def _started(self) -> OpenFiles:
+        if self._files is None:
+            raise AssertionError("on_start comes first")
+        return self._files
+
+    def _check_empty(self, ctx: OperatorContext) -> None:
+        """With `if_exists: fail`, refuse a folder with files, but only before this job wrote any itself."""
+        view = ctx.table_manager.get_global_keyed_state(TABLE)
+        if self._settings.if_exists is not IfExists.FAIL or view.get(_STARTED):
+            return
+        view.insert(_STARTED, True)
+        try:
+            found = list_files(self._settings.location, None)
+        except ConfigError:
+            return
+        raise DataError(
+            f"{self._settings.location.url!r} already has files, such as {found[0].path!r}, and if_exists is fail"
+        )

@@ -1,0 +1,97 @@
+"""The config of a sink, checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from arroyo_core.errors import ConfigError
+from arroyo_filesystem.filesystem_pb2 import SinkConfig
+from arroyo_filesystem.formats.format import Format
+from arroyo_filesystem.listing import parse_format
+from arroyo_filesystem.location import Location, absolute_url, open_location
+from arroyo_filesystem.writers.writer import FileFormat
+
+DEFAULT_FILE_BYTES = 256 * 2**20
+DEFAULT_OPEN_FILES = 256
+#: The first one is the default. Level 1 of zstd writes as fast as snappy, and two thirds of its size.
+COMPRESSIONS = {
+    Format.PARQUET: ("zstd", "snappy", "lz4", "gzip", "none"),
+    Format.ARROW: ("none", "zstd", "lz4"),
+    Format.JSON: ("none", "gzip"),
+    Format.CSV: ("none", "gzip"),
+}
+
+
+class IfExists(StrEnum):
+    """What to do when the folder has files before the first epoch."""
+
+    APPEND = "append"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkSettings:
+    """A checked config."""
+
+    location: Location
+    file_format: FileFormat
+    partition_by: tuple[str, ...]
+    max_file_bytes: int
+    max_open_files: int
+    if_exists: IfExists
+
+
+def resolve_sink(config: SinkConfig) -> SinkSettings:
+    """Check a config and make its path absolute in it; raises `ConfigError`."""
+    if not config.path:
+        raise ConfigError("path is needed", field="path")
+    config.path = absolute_url(config.path)
+    location = open_location(config.path, config.storage_options, field="path")
+    kind = parse_format(config.format) if config.format else Format.PARQUET
+    return SinkSettings(
+        location=location,
+        file_format=FileFormat(kind, _compression(config, kind), _delimiter(config, kind)),
+        partition_by=tuple(config.partition_by),
+        max_file_bytes=_positive(config.max_file_size, "max_file_size") or DEFAULT_FILE_BYTES,
+        max_open_files=_positive(config.max_open_files, "max_open_files") or DEFAULT_OPEN_FILES,
+        if_exists=_if_exists(config),
+    )
+
+
+def _compression(config: SinkConfig, kind: Format) -> str | None:
+    allowed = COMPRESSIONS[kind]
+    chosen = config.compression or allowed[0]
+    if chosen not in allowed:
+        raise ConfigError(
+            f"{kind} files cannot be compressed with {chosen!r}", field="compression", value=chosen, allowed=allowed
+        )
+    return None if chosen == "none" else chosen
+
+
+def _delimiter(config: SinkConfig, kind: Format) -> str:
+    delimiter = config.delimiter or ","
+    if config.delimiter and kind is not Format.CSV:
+        raise ConfigError(f"{kind} files have no delimiter", field="delimiter", value=delimiter)
+    if len(delimiter.encode()) != 1 or delimiter in '"\r\n':
+        raise ConfigError(
+            f"{delimiter!r} cannot be a delimiter: it must be one ASCII character, not a quote or a line end",
+            field="delimiter",
+            value=delimiter,
+        )
+    return delimiter
+
+
+def _positive(number: int, field: str) -> int:
+    if number < 0:
+        raise ConfigError(f"{field} must be positive", field=field, value=number)
+    return number
+
+
+def _if_exists(config: SinkConfig) -> IfExists:
+    try:
+        return IfExists(config.if_exists or IfExists.APPEND)
+    except ValueError:
+        raise ConfigError(
+            f"unknown choice {config.if_exists!r}", field="if_exists", value=config.if_exists, allowed=list(IfExists)
+        ) from None

@@ -1,0 +1,120 @@
+"""Files that become visible only with the epoch they belong to: the first phase.
+
+While an epoch runs, files are written below `_arroyo_staging/{job}.{operator}/{epoch}/` of their
+folder, under names that no two attempts share. What is staged is only a list of names; moving
+them to their final names is `arroyo_filesystem.commit`.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import msgspec
+
+from arroyo_core.api import TaskInfo
+from arroyo_filesystem.location import Location, sync_folder
+from arroyo_filesystem.object_stores import is_object_store
+
+STAGING_FOLDER = "_arroyo_staging"
+#: How often a staging folder that a commit just removed is made again.
+OPEN_ATTEMPTS = 3
+
+
+class StagedFile(msgspec.Struct, frozen=True):
+    """A closed file that waits for its commit; both names are relative to the folder of the sink."""
+
+    staged: str
+    final: str
+    rows: int
+    size: int
+
+
+def encode_files(files: Sequence[StagedFile]) -> bytes:
+    """The list as commit data."""
+    return msgspec.json.encode(files)
+
+
+def decode_files(data: bytes) -> list[StagedFile]:
+    """The list from commit data."""
+    return msgspec.json.decode(data, type=list[StagedFile])
+
+
+def operator_folder(task_info: TaskInfo) -> str:
+    """The staging folder of an operator: no other operator or job stages or cleans there."""
+    return f"{STAGING_FOLDER}/{task_info.job_id}.{task_info.operator_id}"
+
+
+class StagedStream:
+    """A file being written."""
+
+    def __init__(self, location: Location, stream: BinaryIO, *, staged: str, final: str) -> None:
+        self.stream = stream
+        self._location = location
+        self._staged = staged
+        self._final = final
+
+    def size(self) -> int:
+        """Bytes written so far."""
+        return self.stream.tell()
+
+    def close(self, rows: int) -> StagedFile:
+        """Make the content durable; the checkpoint that names it comes after."""
+        size = self.stream.tell()
+        if self._location.is_local:
+            self.stream.flush()
+            os.fsync(self.stream.fileno())
+        self.stream.close()
+        if self._location.is_local:
+            sync_folder(str(Path(self._location.child(self._staged)).parent))
+        return StagedFile(self._staged, self._final, rows, size)
+
+    def abort(self) -> None:
+        """Give the file up; it is deleted, or else swept by a later commit."""
+        try:
+            self.stream.close()
+            self._location.fs.rm_file(self._location.child(self._staged))
+        except OSError:
+            # The sweep at the next commit gets what is left.
+            return
+
+
+class Staging:
+    """Begins files for one subtask in one epoch."""
+
+    def __init__(self, location: Location, task_info: TaskInfo, epoch: int) -> None:
+        self._location = location
+        self._task_index = task_info.task_index
+        self._epoch = epoch
+        self._folder = f"{operator_folder(task_info)}/{epoch}"
+        self._begun = 0
+
+    def begin(self, *, prefix: str, extension: str, folder: str = "") -> StagedStream:
+        """A new file that will be `[folder/]prefix-{epoch}-{subtask}-{n}-{unique}.extension`."""
+        unique = uuid.uuid4().hex
+        staged = f"{self._folder}/{self._task_index}-{unique}.{extension}"
+        name = f"{prefix}-{self._epoch:05}-{self._task_index:03}-{self._begun}-{unique[:8]}.{extension}"
+        self._begun += 1
+        stream = self._open(self._location.child(staged))
+        return StagedStream(self._location, stream, staged=staged, final=f"{folder}/{name}" if folder else name)
+
+    def _open(self, path: str) -> BinaryIO:
+        for attempt in range(OPEN_ATTEMPTS):
+            try:
+                return self._create(path)
+            except FileNotFoundError:
+                # The commit of the epoch before may remove the empty parent between the two steps.
+                if attempt == OPEN_ATTEMPTS - 1:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _create(self, path: str) -> BinaryIO:
+        if self._location.is_local:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            return Path(path).open("wb", buffering=2**20)
+        if not is_object_store(self._location.fs):
+            self._location.fs.makedirs(path.rpartition("/")[0], exist_ok=True)
+        return cast(BinaryIO, self._location.fs.open(path, "wb"))

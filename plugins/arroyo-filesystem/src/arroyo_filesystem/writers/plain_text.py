@@ -1,0 +1,32 @@
+"""Values as the text formats write them."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def utc_naive(column: pa.Array) -> pa.Array:
+    """A timestamp as UTC without a zone, whatever its zone; one without a zone counts as UTC."""
+    return column.cast(pa.int64()).cast(pa.timestamp(column.type.unit))
+
+
+def iso_timestamps(column: pa.Array) -> pa.Array:
+    """Timestamps as `2026-01-31T23:59:59.123456Z`."""
+    text = pc.utf8_replace_slice(utc_naive(column).cast(pa.string()), start=10, stop=11, replacement="T")
+    return pc.binary_join_element_wise(text, "Z", "")
+
+
+def to_plain_text(column: pa.Array, name: str) -> tuple[pa.Array, pa.Field]:
+    """A column, and its field, as the CSV writer takes it: dictionaries decoded, timestamps in UTC."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return to_plain_text(column.dictionary_decode(), name)
+    if pa.types.is_nested(kind):
+        raise TypeError(f"no text for {kind}")
+    if pa.types.is_timestamp(kind):
+        column = column.cast(pa.timestamp(kind.unit, tz="UTC")) if kind.tz else utc_naive(column)
+        column = utc_naive(column).cast(pa.timestamp(kind.unit, tz="UTC"))
+    if pa.types.is_float16(kind):
+        column = column.cast(pa.float32())
+    return column, pa.field(name, column.type)

@@ -1,0 +1,173 @@
+"""What every writer does, and the one of each format."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import BinaryIO, cast
+
+import pyarrow as pa
+import pyarrow.csv as pcsv
+import pyarrow.parquet as pq
+
+from arroyo_core.errors import ConfigError
+from arroyo_filesystem.formats.format import Format
+from arroyo_filesystem.writers.json_encoding import encode_lines
+from arroyo_filesystem.writers.plain_text import to_plain_text
+
+#: A row group is the unit of reading: large enough to scan well, small enough to buffer.
+ROW_GROUP_ROWS = 2**20
+ROW_GROUP_BYTES = 64 * 2**20
+GZIP_LEVEL = 4
+
+
+@dataclass(frozen=True, slots=True)
+class FileFormat:
+    """What files the sink writes. `compression` is None for none."""
+
+    kind: Format
+    compression: str | None
+    delimiter: str = ","
+
+    @property
+    def extension(self) -> str:
+        is_wrapped = self.kind.is_text and self.compression == "gzip"
+        return f"{self.kind.extension}.gz" if is_wrapped else self.kind.extension
+
+
+class FileWriter(ABC):
+    """Writes one file. The stream stays open after `close`: it belongs to the caller."""
+
+    @abstractmethod
+    def write(self, batch: pa.RecordBatch) -> None: ...
+
+    @abstractmethod
+    def close(self) -> None:
+        """Write what is buffered and the end of the file."""
+
+    def flush(self) -> None:
+        """Write what is buffered, to free its memory."""
+        return
+
+    def buffered_bytes(self) -> int:
+        """Memory held by rows that are not written yet."""
+        return 0
+
+
+class ParquetFileWriter(FileWriter):
+    """Collects batches to row groups."""
+
+    def __init__(self, stream: BinaryIO, schema: pa.Schema, compression: str | None) -> None:
+        level = 1 if compression == "zstd" else None
+        self._writer = pq.ParquetWriter(
+            stream, schema, compression=compression or "none", compression_level=level, write_statistics=True
+        )
+        self._schema = schema
+        self._batches: list[pa.RecordBatch] = []
+        self._rows = 0
+        self._bytes = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._batches.append(batch)
+        self._rows += batch.num_rows
+        self._bytes += batch.get_total_buffer_size() if batch.num_columns == 0 else batch.nbytes
+        if self._rows >= ROW_GROUP_ROWS or self._bytes >= ROW_GROUP_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._batches:
+            self._writer.write_table(pa.Table.from_batches(self._batches, self._schema), row_group_size=ROW_GROUP_ROWS)
+        self._batches, self._rows, self._bytes = [], 0, 0
+
+    def buffered_bytes(self) -> int:
+        return self._bytes
+
+    def close(self) -> None:
+        self.flush()
+        self._writer.close()
+
+
+class ArrowFileWriter(FileWriter):
+    """Writes the IPC file format, which readers can memory-map."""
+
+    def __init__(self, stream: BinaryIO, schema: pa.Schema, compression: str | None) -> None:
+        options = pa.ipc.IpcWriteOptions(compression=compression)
+        self._writer = pa.ipc.new_file(stream, schema, options=options)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._writer.write_batch(batch)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class JsonFileWriter(FileWriter):
+    """Writes one object a line."""
+
+    def __init__(self, stream: BinaryIO, compression: str | None) -> None:
+        self._stream, self._finish = _text_stream(stream, compression)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        for part in encode_lines(batch):
+            self._stream.write(part)
+
+    def close(self) -> None:
+        self._finish()
+
+
+class CsvFileWriter(FileWriter):
+    """Writes a header and rows; text is quoted, so that an empty one differs from null."""
+
+    def __init__(self, stream: BinaryIO, schema: pa.Schema, compression: str | None, delimiter: str) -> None:
+        text, self._finish = _text_stream(stream, compression)
+        options = pcsv.WriteOptions(include_header=True, delimiter=delimiter, quoting_style="needed")
+        self._schema = pa.schema([to_plain_text(pa.array([], field.type), field.name)[1] for field in schema])
+        self._writer = pcsv.CSVWriter(text, self._schema, write_options=options)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        columns = [to_plain_text(batch.column(field.name), field.name)[0] for field in batch.schema]
+        self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self._schema))
+
+    def close(self) -> None:
+        self._writer.close()
+        self._finish()
+
+
+def open_writer(file_format: FileFormat, stream: BinaryIO, schema: pa.Schema) -> FileWriter:
+    """The writer of a format."""
+    if file_format.kind is Format.PARQUET:
+        return ParquetFileWriter(stream, schema, file_format.compression)
+    if file_format.kind is Format.ARROW:
+        return ArrowFileWriter(stream, schema, file_format.compression)
+    if file_format.kind is Format.JSON:
+        return JsonFileWriter(stream, file_format.compression)
+    return CsvFileWriter(stream, schema, file_format.compression, file_format.delimiter)
+
+
+def check_writable(file_format: FileFormat, schema: pa.Schema) -> None:
+    """Raises `ConfigError` naming a column that the format cannot hold, found by writing none of its rows."""
+    for field in schema:
+        only = pa.schema([field])
+        try:
+            writer = open_writer(file_format, cast(BinaryIO, io.BytesIO()), only)
+            writer.write(pa.RecordBatch.from_arrays([pa.array([], field.type)], schema=only))
+            writer.close()
+        except (pa.ArrowException, TypeError) as error:
+            raise ConfigError(
+                f"column {field.name!r} is {field.type}, which {file_format.kind} files cannot hold; "
+                "leave it out, cast it, or choose another format",
+                field="format",
+                value=str(file_format.kind),
+            ) from error
+
+
+def _text_stream(stream: BinaryIO, compression: str | None) -> tuple[BinaryIO, Callable[[], None]]:
+    """Where text goes, and what to call after its end."""
+    if compression != "gzip":
+        return stream, lambda: None
+    # No name and no time: the same rows give the same bytes.
+    wrapped = gzip.GzipFile(filename="", fileobj=stream, mode="wb", compresslevel=GZIP_LEVEL, mtime=0)
+    return cast(BinaryIO, wrapped), wrapped.close
