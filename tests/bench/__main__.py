@@ -1,0 +1,136 @@
+"""Measures Arroyo beside a bare pyarrow loop and Structured Streaming: `python tests/bench --help`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from answers import Digest, check, expected
+from cases import CASES, ENGINES, Task, Timing
+from dataset import Dataset, prepare
+from report import document
+from results import Results, Run
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build" / "bench"
+#: 46 of 50 events are bids: 10 million of them.
+DEFAULT_EVENTS = 10_869_600
+EMPTY_EPOCHS = 30
+#: How the files of an engine's answer tell which subtask wrote them.
+PARTS = {
+    "arroyo": r"-\d{5}-(\d{3})-\d+-[0-9a-f]+\.parquet$",
+    "pyarrow": r"part-(\d{5})-",
+    "structured_streaming": r"part-(\d{5})-",
+}
+
+
+class BenchError(Exception):
+    """A process of the benchmark failed."""
+
+
+def main() -> int:
+    args = parse()
+    chosen = [(case, engine) for case in CASES for engine in ENGINES if _is_chosen(args.only, case, engine)]
+    if not chosen and not _is_chosen(args.only, "empty", "epoch"):
+        print(
+            f"nothing is called {args.only!r}: choose among {', '.join((*CASES, *ENGINES, 'empty'))}", file=sys.stderr
+        )
+        return 2
+    dataset = prepare(BUILD / "data", args.events)
+    right = expected(dataset.folder)
+    results = Results(events=args.events, rows=dataset.rows(), answer_rows=right.rows, input_bytes=dataset.size_bytes())
+    for number in range(args.runs):
+        for case, engine in _rotated(chosen, number):
+            run = measure(case, engine, dataset, right)
+            results.runs.append(run)
+            print(
+                f"run {number + 1}  {case:8} {engine:22} {run.job_s:7.2f} s  {results.rows / run.job_s:12,.0f} rows/s"
+            )
+    if _is_chosen(args.only, "empty", "epoch"):
+        results.empty_epoch_s, results.bare_job_s = measure_empty_epochs()
+    results.runs.sort(key=lambda run: (CASES.index(run.case), ENGINES.index(run.engine)))
+    write(results, is_full=args.only is None and args.events == DEFAULT_EVENTS)
+    return 0
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python tests/bench", description=__doc__)
+    parser.add_argument(
+        "--events", type=_positive, default=DEFAULT_EVENTS, help="Nexmark events, 92%% of which are bids"
+    )
+    parser.add_argument("--runs", type=_positive, default=3, help="runs of every engine in every case")
+    parser.add_argument("--only", metavar="NAME", help="a case, an engine, or 'empty' for the cost of an epoch")
+    return parser.parse_args()
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not positive")
+    return number
+
+
+def _is_chosen(only: str | None, case: str, engine: str) -> bool:
+    return only in (None, case, engine)
+
+
+def _rotated(chosen: list[tuple[str, str]], number: int) -> list[tuple[str, str]]:
+    """Another engine is first in every round, so that none always runs on the warmest machine."""
+    start = number % max(len(chosen), 1)
+    return chosen[start:] + chosen[:start]
+
+
+def measure(case: str, engine: str, dataset: Dataset, right: Digest) -> Run:
+    """Run one engine in a process of its own, and check its answer."""
+    folder = BUILD / "run"
+    shutil.rmtree(folder, ignore_errors=True)
+    scratch = folder / "scratch"
+    scratch.mkdir(parents=True)
+    answer = folder / "answer"
+    task = Task(case=case, data=str(dataset.folder), answer=str(answer), scratch=str(scratch))
+    task.write(folder / "task.json")
+    started = time.perf_counter()
+    _run_process(f"engine_{engine}.py", folder / "task.json", folder / "timing.json")
+    wall_s = time.perf_counter() - started
+    check(answer, right, part_pattern=PARTS[engine] if task.is_shuffled else None)
+    timing = Timing.read(folder / "timing.json")
+    shutil.rmtree(folder)
+    return Run(case=case, engine=engine, job_s=timing.job_s, wall_s=wall_s, epochs=timing.epochs)
+
+
+def measure_empty_epochs() -> tuple[list[float], list[float]]:
+    """Seconds of empty epochs and of bare jobs, in turn."""
+    folder = BUILD / "run"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    _run_process("empty_epoch.py", folder, folder / "times.json", EMPTY_EPOCHS)
+    times = json.loads((folder / "times.json").read_text())
+    shutil.rmtree(folder)
+    return times["epoch_s"], times["bare_s"]
+
+
+def _run_process(script: str, *arguments: object) -> None:
+    command = [sys.executable, str(Path(__file__).with_name(script)), *map(str, arguments)]
+    done = subprocess.run(command, cwd=BUILD, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise BenchError(f"{script} failed with exit code {done.returncode}:\n{done.stdout}{done.stderr}")
+
+
+def write(results: Results, *, is_full: bool) -> None:
+    """JSON and the page below `build/bench`; the page goes to `docs` only from a full run."""
+    page = document(results)
+    BUILD.mkdir(parents=True, exist_ok=True)
+    results.write_json(BUILD / "results.json")
+    (BUILD / "benchmarks.md").write_text(page)
+    if is_full:
+        (ROOT / "docs" / "benchmarks.md").write_text(page)
+    print(f"\n{page}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
