@@ -102,15 +102,17 @@ class InputWatermark(_message.Message):
     def __init__(self, is_present: _Optional[bool] = ..., is_idle: _Optional[bool] = ..., event_time_us: _Optional[int] = ...) -> None: ...
 
 class ErrorReport(_message.Message):
-    __slots__ = ("operator_id", "message", "traceback", "domain", "retry")
+    __slots__ = ("operator_id", "message", "traceback", "domain", "retry", "kind")
     OPERATOR_ID_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     TRACEBACK_FIELD_NUMBER: _ClassVar[int]
     DOMAIN_FIELD_NUMBER: _ClassVar[int]
     RETRY_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
     operator_id: str
     message: str
     traceback: str
     domain: str
     retry: str
-    def __init__(self, operator_id: _Optional[str] = ..., message: _Optional[str] = ..., traceback: _Optional[str] = ..., domain: _Optional[str] = ..., retry: _Optional[str] = ...) -> None: ...
+    kind: str
+    def __init__(self, operator_id: _Optional[str] = ..., message: _Optional[str] = ..., traceback: _Optional[str] = ..., domain: _Optional[str] = ..., retry: _Optional[str] = ..., kind: _Optional[str] = ...) -> None: ...

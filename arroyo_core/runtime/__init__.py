@@ -1,1 +1,1 @@
-"""."""
+"""Runs plans: chains, waves, frames, epochs; on whatever executes the tasks."""

@@ -1,1 +1,1 @@
-"""."""
+"""Runs plans on Spark; the only package that imports pyspark."""

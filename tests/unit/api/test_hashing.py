@@ -72,7 +72,11 @@ def test_a_value_hashes_alike_wherever_it_stands(values, start):
 
 @given(st.integers(1, 300), st.lists(st.integers(0, MAX_KEY_HASH), max_size=30))
 def test_routing_and_ownership_are_one_function(parallelism, hashes):
-    edges = [edge for index in range(parallelism) for edge in (key_range(index, parallelism).start, key_range(index, parallelism).end)]
+    edges = [
+        edge
+        for index in range(parallelism)
+        for edge in (key_range(index, parallelism).start, key_range(index, parallelism).end)
+    ]
     values = np.array(hashes + edges, dtype=np.uint64)
     for value, subtask in zip(values.tolist(), subtasks_of(values, parallelism).tolist(), strict=True):
         assert value in key_range(subtask, parallelism)

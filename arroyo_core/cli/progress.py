@@ -1,0 +1,74 @@
+"""What `arroyo run` shows while a job runs, and at its end."""
+
+from __future__ import annotations
+
+import datetime
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import TextIO
+
+from arroyo_core.graph.plan import Plan
+from arroyo_core.runtime.metrics import OperatorMetrics
+from arroyo_core.runtime.results import EpochResult, JobResult
+
+
+@dataclass(slots=True)
+class Progress:
+    """Prints a line per epoch, and warnings of operators once each."""
+
+    out: TextIO = field(default_factory=lambda: sys.stderr)
+    _warned: set[str] = field(default_factory=set)
+
+    def on_epoch(self, result: EpochResult, job: JobResult) -> None:
+        rate = result.source_rows / result.duration_s if result.duration_s else 0.0
+        line = (
+            f"epoch {result.epoch:>4}  {result.source_rows:>13,} rows in  {result.duration_s:>6.2f} s  "
+            f"{rate:>12,.0f} rows/s"
+        )
+        if result.watermark_us is not None:
+            line += f"  watermark {format_time(result.watermark_us)} (lag {format_lag(result.watermark_us)})"
+        print(line, file=self.out, flush=True)
+        for operator_id, metrics in result.operators.items():
+            for warning in metrics.warnings:
+                if warning not in self._warned:
+                    self._warned.add(warning)
+                    print(f"warning: {operator_id}: {warning}", file=self.out, flush=True)
+
+
+def print_summary(plan: Plan, job: JobResult, out: TextIO) -> None:
+    """A table of operators: rows in and out, time busy, counters."""
+    state = "finished" if job.is_finished else "stopped"
+    rate = job.source_rows / job.duration_s if job.duration_s else 0.0
+    epochs = "1 epoch" if job.epochs == 1 else f"{job.epochs} epochs"
+    print(
+        f"\n{job.job_id} {state}: {epochs}, {job.source_rows:,} rows in, {job.duration_s:.1f} s, {rate:,.0f} rows/s\n",
+        file=out,
+    )
+    rows = [("node", "operator", "rows in", "rows out", "busy", "")]
+    rows += [_summary_row(plan, name, metrics) for name, metrics in job.operators.items()]
+    widths = [max(len(row[column]) for row in rows) for column in range(6)]
+    for row in rows:
+        left = [row[column].ljust(widths[column]) for column in (0, 1)]
+        right = [row[column].rjust(widths[column]) for column in (2, 3, 4)]
+        print("  ".join([*left, *right, row[5]]).rstrip(), file=out)
+
+
+def _summary_row(plan: Plan, name: str, metrics: OperatorMetrics) -> tuple[str, str, str, str, str, str]:
+    counters = ", ".join(f"{key} {value:,}" for key, value in metrics.counters.items())
+    rows_in = f"{metrics.rows_received:,}" if plan.inputs_of(name) else ""
+    rows_out = f"{metrics.rows_sent:,}" if plan.outputs_of(name) else ""
+    return (name, plan.nodes[name].operator, rows_in, rows_out, f"{metrics.busy_ns / 1e9:.2f} s", counters)
+
+
+def format_time(time_us: int) -> str:
+    moment = datetime.datetime.fromtimestamp(0, datetime.UTC) + datetime.timedelta(microseconds=time_us)
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def format_lag(time_us: int) -> str:
+    seconds = time.time() - time_us / 1e6
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
+        if abs(seconds) >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.1f} s"

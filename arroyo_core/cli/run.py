@@ -1,0 +1,66 @@
+"""`arroyo run`: a pipeline on Spark, from a terminal."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from arroyo_core.cli.progress import Progress, print_summary
+from arroyo_core.errors import SetupError
+from arroyo_core.runtime.stop import StopSignal
+from arroyo_core.spark.pipeline import Pipeline
+from arroyo_core.spark.session import create_session
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run `args.file`; progress and summary go to stderr, rows of `std.stdout` to stdout."""
+    logging.basicConfig(level=logging.DEBUG if args.debug else logging.WARNING, format="%(levelname)s: %(message)s")
+    pipeline = Pipeline.from_yaml(args.file, parallelism=args.parallelism)
+    plan = pipeline.plan
+    print(f"{plan.job_id}: starting Spark ({args.master or 'local[*]'})", file=sys.stderr, flush=True)
+    conf = parse_conf(args.conf or [])
+    session = create_session(plan.job_id, master=args.master, conf=conf, is_quiet=not args.debug)
+    try:
+        with tempfile.TemporaryDirectory(prefix="arroyo-stop-") as folder:
+            stop = StopSignal(Path(folder) / "stop")
+            with stopping(stop):
+                result = pipeline.run(session, listener=Progress(), stop=stop)
+    finally:
+        session.stop()
+    print_summary(plan, result, sys.stderr)
+    return 0
+
+
+def parse_conf(pairs: list[str]) -> dict[str, str]:
+    conf = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise SetupError(f"--conf takes key=value, not {pair!r}")
+        conf[key] = value
+    return conf
+
+
+@contextmanager
+def stopping(stop: StopSignal) -> Iterator[None]:
+    """The first Ctrl-C or SIGTERM ends the epoch and then the job; the second one stops at once."""
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if stop.is_requested:
+            raise KeyboardInterrupt
+        stop.request()
+        print("\nstopping after this epoch; once more to stop at once", file=sys.stderr, flush=True)
+
+    previous = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

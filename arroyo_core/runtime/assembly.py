@@ -1,0 +1,178 @@
+"""Builds the operators of one partition of one wave from the plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from arroyo_core.api import ConstructedOperator, TaskInfo
+from arroyo_core.errors import PluginError
+from arroyo_core.graph.plan import Chain, Edge, Node, Plan, Routing
+from arroyo_core.plugin import PluginSet
+from arroyo_core.runtime.boundary import Boundary
+from arroyo_core.runtime.chain import ChainedOperator, OperatorSlot, Output
+from arroyo_core.runtime.context import RuntimeContext, RuntimeSourceContext
+from arroyo_core.runtime.exchange import (
+    EdgeSender,
+    ForwardRouter,
+    RebalanceRouter,
+    Receiver,
+    Router,
+    ShuffleRouter,
+)
+from arroyo_core.runtime.frames import FrameWriter
+from arroyo_core.runtime.metrics import OperatorMetrics, Stopwatch
+from arroyo_core.runtime.node import Carried, LocalEdge, OperatorNode, SenderSlot
+from arroyo_core.runtime.request import EpochRequest, TaskEnvironment
+from arroyo_core.runtime.sources import SourceNode
+from arroyo_core.runtime.tables import OperatorTables, TableOpener
+from arroyo_core.runtime.watermarks import Channel
+
+
+def construct(node: Node, plugins: PluginSet) -> ConstructedOperator:
+    """Make a node's operator; raises `PluginError` if the plugin here is not the one of the plan."""
+    constructor = plugins.constructor(node.operator)
+    origin = plugins.origin(node.operator)
+    if origin != node.origin:
+        raise PluginError(
+            f"node {node.id!r} ({node.operator}) was planned with {node.origin}, but this executor has {origin}: "
+            "install the same version on the driver and on every executor"
+        )
+    return constructor.with_config(constructor.config_type.FromString(node.config), plugins.registry)
+
+
+def task_info(plan: Plan, node: Node, subtask: int) -> TaskInfo:
+    return TaskInfo(
+        job_id=plan.job_id,
+        operator_id=node.id,
+        operator_name=node.operator,
+        task_index=subtask,
+        parallelism=node.parallelism,
+    )
+
+
+class WaveAssembly:
+    """Makes the `OperatorNode`s of one partition, in topological order."""
+
+    def __init__(
+        self, plan: Plan, wave: int, request: EpochRequest, environment: TaskEnvironment, writer: FrameWriter
+    ) -> None:
+        self._plan = plan
+        self._wave = wave
+        self._request = request
+        self._environment = environment
+        self._writer = writer
+        self._stopwatch = Stopwatch()
+        self._tables = TableOpener(request.storage_url, request.checkpoints)
+
+    def build(self) -> list[OperatorNode]:
+        subtask = self._environment.partition
+        built: dict[int, OperatorNode] = {}
+        # Consumers first, so that a local edge finds its target.
+        for chain in reversed(self._plan.wave_chains(self._wave)):
+            if subtask < chain.parallelism:
+                built[chain.id] = self._build_node(chain, subtask, built)
+        return list(reversed(built.values()))
+
+    def _build_node(self, chain: Chain, subtask: int, built: dict[int, OperatorNode]) -> OperatorNode:
+        plan = self._plan
+        edges = plan.inputs_of(chain.head)
+        senders = {edge: _senders_of(plan, edge, subtask) for edge in edges}
+        channels = [(edge.input, sender) for edge in edges for sender in senders[edge]]
+        local_edges, sender_slots = self._outputs(chain, subtask, built)
+        tables: list[OperatorTables] = []
+        source: SourceNode | None = None
+        slots: list[OperatorSlot] = []
+        for node_id in chain.nodes:
+            node = plan.nodes[node_id]
+            constructed = construct(node, self._environment.plugins)
+            opened = self._tables.open(constructed.inner, task_info(plan, node, subtask))
+            tables.append(opened)
+            if constructed.source is not None:
+                source = self._source_node(constructed, node, subtask, opened)
+            elif constructed.operator is not None:
+                ctx, boundary = self._context(RuntimeContext, node, subtask, opened, self._stopwatch)
+                slots.append(OperatorSlot(constructed.operator, ctx, boundary))
+        outputs: list[Output] = [*local_edges, *(slot.sender for slot in sender_slots)]
+        return OperatorNode(
+            chain,
+            subtask,
+            self._environment.attempt,
+            source=source,
+            chained=ChainedOperator(slots, outputs),
+            tables=tables,
+            channels=channels,
+            receiver=Receiver(chain.id, subtask, self._exchanged(edges, senders)),
+            input_schemas=[schema.schema for schema in plan.nodes[chain.head].input_schemas],
+            local_edges=local_edges,
+            senders=sender_slots,
+            carried=self._request.carried.get((chain.id, subtask), Carried()),
+        )
+
+    def _source_node(
+        self, constructed: ConstructedOperator, node: Node, subtask: int, tables: OperatorTables
+    ) -> SourceNode:
+        assert constructed.source is not None
+        # Its own stopwatch: a source runs in a thread of its own.
+        ctx, boundary = self._context(RuntimeSourceContext, node, subtask, tables, Stopwatch())
+        ctx.limit(self._request.barrier, self._request.budget, stop_file=self._request.stop_file)
+        return SourceNode(constructed.source, ctx, boundary)
+
+    def _context(
+        self, kind: type[Any], node: Node, subtask: int, tables: OperatorTables, stopwatch: Stopwatch
+    ) -> tuple[Any, Boundary]:
+        metrics = OperatorMetrics()
+        ctx = kind(
+            task_info=task_info(self._plan, node, subtask),
+            table_manager=tables.manager,
+            clock=self._environment.clock,
+            input_schemas=node.input_schemas,
+            output_schema=node.output_schema,
+            epoch=self._request.epoch,
+            metrics=metrics,
+        )
+        tables.ctx = ctx
+        return ctx, Boundary(ctx.task_info, self._request.epoch, metrics, stopwatch)
+
+    def _outputs(
+        self, chain: Chain, subtask: int, built: dict[int, OperatorNode]
+    ) -> tuple[list[LocalEdge], list[SenderSlot]]:
+        local_edges, sender_slots = [], []
+        for edge in self._plan.outputs_of(chain.tail):
+            target = self._plan.chain_of(edge.target)
+            if target.wave == self._wave:
+                local_edges.append(LocalEdge(built[target.id], input=edge.input, sender=subtask))
+                continue
+            sender = EdgeSender(
+                self._writer,
+                _router(edge, subtask, target.parallelism),
+                chain=target.id,
+                input=edge.input,
+                sender=subtask,
+                attempt=self._environment.attempt,
+                targets=[subtask] if edge.routing is Routing.FORWARD else range(target.parallelism),
+            )
+            sender_slots.append(SenderSlot(sender=sender, chain=target.id, input=edge.input))
+        return local_edges, sender_slots
+
+    def _exchanged(self, edges: tuple[Edge, ...], senders: dict[Edge, list[int]]) -> list[Channel]:
+        return [
+            (edge.input, sender)
+            for edge in edges
+            if self._plan.chain_of(edge.source).wave < self._wave
+            for sender in senders[edge]
+        ]
+
+
+def _senders_of(plan: Plan, edge: Edge, subtask: int) -> list[int]:
+    """The subtasks upstream that send to `subtask` along this edge."""
+    if edge.routing is Routing.FORWARD:
+        return [subtask]
+    return list(range(plan.nodes[edge.source].parallelism))
+
+
+def _router(edge: Edge, subtask: int, parallelism: int) -> Router:
+    if edge.routing is Routing.FORWARD:
+        return ForwardRouter(subtask)
+    if edge.routing is Routing.SHUFFLE:
+        return ShuffleRouter(edge.keys, parallelism)
+    return RebalanceRouter(subtask, parallelism)

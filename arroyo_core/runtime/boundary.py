@@ -1,0 +1,46 @@
+"""The one boundary behind which foreign code runs: it adds who, where and when to what is raised."""
+
+from __future__ import annotations
+
+import traceback
+from types import TracebackType
+
+from arroyo_core.errors import ExchangeError, OperatorError, error_domain, retry_hint
+from arroyo_core.ids import TaskInfo
+from arroyo_core.runtime.metrics import OperatorMetrics, Stopwatch
+
+
+class Boundary:
+    """A reusable context manager around every call into one operator; also keeps its busy time."""
+
+    def __init__(self, task: TaskInfo, epoch: int, metrics: OperatorMetrics, stopwatch: Stopwatch) -> None:
+        self._task = task
+        self._epoch = epoch
+        self._metrics = metrics
+        self._stopwatch = stopwatch
+
+    def __enter__(self) -> None:
+        self._stopwatch.enter(self._metrics)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stopwatch.leave()
+        # An error of an operator further down the chain has been named there already.
+        if not isinstance(error, Exception) or isinstance(error, OperatorError | ExchangeError):
+            return
+        raise operator_error(error, self._task, self._epoch) from error
+
+
+def operator_error(error: Exception, task: TaskInfo, epoch: int) -> OperatorError:
+    trace = error.__traceback__
+    own_frames = trace.tb_next if trace is not None and trace.tb_next is not None else trace
+    return OperatorError(
+        f"{type(error).__name__}: {error}",
+        operator_id=task.operator_id,
+        subtask=task.task_index,
+        epoch=epoch,
+        traceback="".join(traceback.format_exception(type(error), error, own_frames)),
+        cause_domain=error_domain(error),
+        cause_retry=retry_hint(error),
+    )

@@ -1,0 +1,143 @@
+"""`ChainedOperator`: operators that run one after the other in one task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from arroyo_core.api import (
+    ArrowCollector,
+    ArrowOperator,
+    ArroyoSchema,
+    CheckpointBarrier,
+    SignalMessage,
+    Watermark,
+)
+from arroyo_core.errors import DataError
+from arroyo_core.runtime.boundary import Boundary
+from arroyo_core.runtime.context import RuntimeContext
+
+
+class Output(Protocol):
+    """An edge that leaves a chain: into the same partition, or through the exchange."""
+
+    def send(self, batch: pa.RecordBatch) -> None: ...
+
+    def send_watermark(self, watermark: Watermark) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorSlot:
+    """One operator with what belongs to it."""
+
+    operator: ArrowOperator
+    ctx: RuntimeContext
+    boundary: Boundary
+
+
+class ChainedOperator:
+    """Pushes batches and signals through its operators, head to tail, and out of the chain."""
+
+    def __init__(self, slots: Sequence[OperatorSlot], outputs: Sequence[Output]) -> None:
+        self.slots = slots
+        self._outputs = outputs
+        self._collectors = [ChainCollector(self, position) for position in range(len(slots))]
+
+    def on_start(self) -> None:
+        for slot in self.slots:
+            with slot.boundary:
+                slot.operator.on_start(slot.ctx)
+
+    def process_batch(self, batch: pa.RecordBatch, *, index: int = 0, total_inputs: int = 1, position: int = 0) -> None:
+        """Give rows to the operator at `position`; past the tail they leave the chain."""
+        if position == len(self.slots):
+            for output in self._outputs:
+                output.send(batch)
+            return
+        slot = self.slots[position]
+        slot.ctx.metrics.receive(batch)
+        with slot.boundary:
+            slot.operator.process_batch_index(index, total_inputs, batch, slot.ctx, self._collectors[position])
+
+    def handle_watermark(self, watermark: Watermark, *, position: int = 0) -> None:
+        """Tell the operator at `position`; a watermark that does not advance it is dropped."""
+        if position == len(self.slots):
+            for output in self._outputs:
+                output.send_watermark(watermark)
+            return
+        slot = self.slots[position]
+        if not _advances(slot.ctx, watermark):
+            return
+        slot.ctx.advance(watermark)
+        with slot.boundary:
+            passed_on = slot.operator.handle_watermark_int(watermark, slot.ctx, self._collectors[position])
+        if passed_on is not None:
+            self.handle_watermark(passed_on, position=position + 1)
+
+    def handle_tick(self, tick: int) -> None:
+        for slot, collector in zip(self.slots, self._collectors, strict=True):
+            with slot.boundary:
+                slot.operator.handle_tick(tick, slot.ctx, collector)
+
+    def on_close(self, final: SignalMessage | None) -> SignalMessage | None:
+        """Close every operator; returns the message to send on."""
+        for slot, collector in zip(self.slots, self._collectors, strict=True):
+            with slot.boundary:
+                final = slot.operator.on_close(final, slot.ctx, collector)
+        return final
+
+    def handle_checkpoint(self, barrier: CheckpointBarrier) -> None:
+        """Let every operator prepare; rows it emits reach the operators behind it before their turn."""
+        for slot, collector in zip(self.slots, self._collectors, strict=True):
+            with slot.boundary:
+                slot.operator.handle_checkpoint(barrier, slot.ctx, collector)
+
+    def tick_interval_s(self) -> float | None:
+        """The shortest interval that an operator asks for."""
+        intervals = [slot.operator.tick_interval() for slot in self.slots]
+        return min((interval.total_seconds() for interval in intervals if interval is not None), default=None)
+
+
+class ChainCollector(ArrowCollector):
+    """Gives an operator's output to the next one."""
+
+    def __init__(self, chain: ChainedOperator, position: int) -> None:
+        self._chain = chain
+        self._next = position + 1
+        self._ctx = chain.slots[position].ctx
+
+    def collect(self, batch: pa.RecordBatch) -> None:
+        if batch.num_rows == 0:
+            return
+        batch = conform(batch, self._ctx.output_schema)
+        self._ctx.metrics.send(batch)
+        self._chain.process_batch(batch, position=self._next)
+
+    def broadcast_watermark(self, watermark: Watermark) -> None:
+        self._chain.handle_watermark(watermark, position=self._next)
+
+
+def conform(batch: pa.RecordBatch, declared: ArroyoSchema) -> pa.RecordBatch:
+    """The batch with exactly the declared schema; only nullability and metadata may differ before."""
+    expected = declared.schema
+    if batch.schema.equals(expected):
+        return batch
+    if batch.schema.names != expected.names or batch.schema.types != expected.types:
+        raise DataError(
+            f"emitted columns [{_columns(batch.schema)}], but its output schema declares [{_columns(expected)}]"
+        )
+    return pa.RecordBatch.from_arrays(batch.columns, schema=expected)
+
+
+def _columns(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name}: {field.type}" for field in schema)
+
+
+def _advances(ctx: RuntimeContext, watermark: Watermark) -> bool:
+    if watermark == ctx.watermark():
+        return False
+    last = ctx.last_present_watermark()
+    return watermark.event_time_us is None or last is None or watermark.event_time_us >= last

@@ -1,0 +1,153 @@
+"""The contexts that the runtime gives to operators and sources."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from arroyo_core.api import (
+    ArroyoSchema,
+    CheckpointBarrier,
+    Clock,
+    ControlMessage,
+    OperatorContext,
+    SourceContext,
+    StopRequest,
+    TableManager,
+    TaskInfo,
+    Watermark,
+)
+from arroyo_core.runtime.metrics import OperatorMetrics
+
+#: How often a source looks for the stop file.
+_LOOK_S = 0.1
+
+
+class RuntimeContext(OperatorContext):
+    """Serves one operator of one subtask for one epoch."""
+
+    def __init__(
+        self,
+        *,
+        task_info: TaskInfo,
+        table_manager: TableManager,
+        clock: Clock,
+        input_schemas: Sequence[ArroyoSchema],
+        output_schema: ArroyoSchema,
+        epoch: int,
+        metrics: OperatorMetrics,
+    ) -> None:
+        self.task_info = task_info
+        self.table_manager = table_manager
+        self.clock = clock
+        self.input_schemas = input_schemas
+        self.output_schema = output_schema
+        self.epoch = epoch
+        self.metrics = metrics
+        self._watermark: Watermark | None = None
+        self._last_present_us: int | None = None
+
+    def watermark(self) -> Watermark | None:
+        return self._watermark
+
+    def last_present_watermark(self) -> int | None:
+        return self._last_present_us
+
+    def advance(self, watermark: Watermark) -> None:
+        """The watermark as this operator now sees it."""
+        self._watermark = watermark
+        if watermark.event_time_us is not None:
+            self._last_present_us = watermark.event_time_us
+
+    def count(self, name: str, amount: int = 1) -> None:
+        self.metrics.count(name, amount)
+
+    def warn(self, message: str) -> None:
+        self.metrics.warn(message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What one source subtask may take in one epoch; None is no limit."""
+
+    interval_ms: int | None = None
+    rows: int | None = None
+    bytes: int | None = None
+
+
+class RuntimeSourceContext(RuntimeContext, SourceContext):
+    """Hands a source its barrier when the budget is spent."""
+
+    #: What `control` gives from now on; set once.
+    _message: ControlMessage | None = None
+
+    def limit(
+        self,
+        barrier: CheckpointBarrier,
+        budget: Budget,
+        *,
+        stop_file: str | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Start the epoch's budget; called right before `run`."""
+        self._stop_file = Path(stop_file) if stop_file else None
+        self._next_look = 0.0
+        self._barrier = barrier
+        self._budget = budget
+        self._monotonic = monotonic
+        self._started = monotonic()
+        self._rows = 0
+        self._bytes = 0
+        self._cancelled = threading.Event()
+
+    def spend(self, batch: pa.RecordBatch) -> None:
+        self._rows += batch.num_rows
+        self._bytes += batch.nbytes
+
+    def cancel(self) -> None:
+        """The task is going away: the source is asked to stop at once, and its rows go nowhere."""
+        self._cancelled.set()
+
+    @property
+    def is_cancelled(self) -> bool:
+        return self._cancelled.is_set()
+
+    def control(self) -> ControlMessage | None:
+        if self._message is None:
+            if self._cancelled.is_set():
+                self._message = StopRequest(is_graceful=False)
+            elif self._is_spent() or self._is_stop_requested():
+                self._message = self._barrier
+        return self._message
+
+    def wait(self, seconds: float) -> ControlMessage | None:
+        until = self._monotonic() + seconds
+        while (message := self.control()) is None and (left := until - self._monotonic()) > 0:
+            self._cancelled.wait(min(left, _LOOK_S, self._seconds_left() or _LOOK_S))
+        return message
+
+    def _is_spent(self) -> bool:
+        budget = self._budget
+        left = self._seconds_left()
+        return (
+            (budget.rows is not None and self._rows >= budget.rows)
+            or (budget.bytes is not None and self._bytes >= budget.bytes)
+            or (left is not None and left <= 0)
+        )
+
+    def _is_stop_requested(self) -> bool:
+        now = self._monotonic()
+        if self._stop_file is None or now < self._next_look:
+            return False
+        self._next_look = now + _LOOK_S
+        return self._stop_file.exists()
+
+    def _seconds_left(self) -> float | None:
+        if self._budget.interval_ms is None:
+            return None
+        return self._budget.interval_ms / 1000 - (self._monotonic() - self._started)

@@ -1,0 +1,51 @@
+"""Runs waves in this process, one task after the other: the runtime without Spark, for tests."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from arroyo_core.api import Clock, SystemClock
+from arroyo_core.graph.plan import Plan
+from arroyo_core.plugin import PluginSet
+from arroyo_core.proto import exchange_pb2 as pb
+from arroyo_core.runtime.frames import Frame, FrameKind, frames_of, frames_to_batch
+from arroyo_core.runtime.request import EpochRequest, TaskEnvironment
+from arroyo_core.runtime.wave import run_wave
+
+
+class LocalExecutor:
+    """Does what Spark does for `arroyo run`: moves frames to their partitions, wave after wave."""
+
+    def __init__(self, plugins: PluginSet, clock: Clock | None = None) -> None:
+        self._plugins = plugins
+        self._clock = clock or SystemClock()
+        self._attempts = itertools.count(1)
+
+    def run_epoch(self, plan: Plan, request: EpochRequest) -> list[pb.ChainReport]:
+        partitions: Sequence[list[Frame]] = [[] for _ in range(plan.wave_parallelism(0))]
+        for wave in range(plan.wave_count):
+            sent = [self._run_task(plan, wave, request, *item) for item in enumerate(partitions)]
+            is_last = wave == plan.wave_count - 1
+            width = 1 if is_last else plan.wave_parallelism(wave + 1)
+            partitions = [[] for _ in range(width)]
+            for frame in itertools.chain.from_iterable(sent):
+                partitions[frame.target % width].append(frame)
+        return reports_of(partitions[0])
+
+    def _run_task(
+        self, plan: Plan, wave: int, request: EpochRequest, partition: int, frames: list[Frame]
+    ) -> list[Frame]:
+        environment = TaskEnvironment(
+            partition=partition, attempt=next(self._attempts), plugins=self._plugins, clock=self._clock
+        )
+        batches: list[pa.RecordBatch] = [frames_to_batch(frames)] if frames else []
+        output = run_wave(plan, wave, request, environment, batches)
+        return [frame for batch in output for frame in frames_of(batch)]
+
+
+def reports_of(frames: Sequence[Frame]) -> list[pb.ChainReport]:
+    """The reports among the frames that reached the driver."""
+    return [pb.ChainReport.FromString(frame.payload.to_pybytes()) for frame in frames if frame.kind is FrameKind.REPORT]

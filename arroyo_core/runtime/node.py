@@ -1,0 +1,235 @@
+"""`OperatorNode`: one subtask of a chain, with its inputs and outputs, for one epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from arroyo_core.api import END_OF_TIME_US, CheckpointBarrier, SignalMessage, SourceFinishType, Watermark
+from arroyo_core.graph.plan import Chain
+from arroyo_core.proto import exchange_pb2 as pb
+from arroyo_core.runtime.chain import ChainedOperator
+from arroyo_core.runtime.context import RuntimeContext
+from arroyo_core.runtime.exchange import EdgeSender, Receiver, decode_watermark
+from arroyo_core.runtime.frames import Frame, FrameKind, decode_batch
+from arroyo_core.runtime.sources import SourceNode
+from arroyo_core.runtime.tables import OperatorTables
+from arroyo_core.runtime.watermarks import Channel, WatermarkHolder
+
+_FINAL_OF_SOURCE = {
+    SourceFinishType.FINAL: SignalMessage.END_OF_DATA,
+    SourceFinishType.GRACEFUL: SignalMessage.STOP,
+    SourceFinishType.IMMEDIATE: SignalMessage.STOP,
+    SourceFinishType.CHECKPOINTED: None,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What a chain's subtask takes from one epoch into the next, besides its tables."""
+
+    #: The watermark of each input.
+    inputs: tuple[Watermark | None, ...] = ()
+    #: The last event-time watermark of each operator.
+    operators: Mapping[str, int] = field(default_factory=dict)
+    #: The end has been announced to the operators already.
+    is_closed: bool = False
+
+
+class LocalEdge:
+    """A forward edge between two chains of one wave: no exchange, just a call."""
+
+    def __init__(self, target: OperatorNode, *, input: int, sender: int) -> None:
+        self._target = target
+        self._channel = (input, sender)
+
+    def send(self, batch: pa.RecordBatch) -> None:
+        self._target.receive_batch(self._channel[0], batch)
+
+    def send_watermark(self, watermark: Watermark) -> None:
+        self._target.receive_watermark(self._channel, watermark)
+
+    def send_final(self, final: SignalMessage) -> None:
+        self._target.receive_final(self._channel, final)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SenderSlot:
+    """An edge into a later wave, and where it leads."""
+
+    sender: EdgeSender
+    chain: int
+    input: int
+
+
+class OperatorNode:
+    """Wraps a `ChainedOperator`, and the `SourceNode` at its head if there is one."""
+
+    def __init__(
+        self,
+        chain: Chain,
+        subtask: int,
+        attempt: int,
+        *,
+        source: SourceNode | None,
+        chained: ChainedOperator,
+        tables: Sequence[OperatorTables],
+        channels: Sequence[Channel],
+        receiver: Receiver,
+        input_schemas: Sequence[pa.Schema],
+        local_edges: Sequence[LocalEdge],
+        senders: Sequence[SenderSlot],
+        carried: Carried,
+    ) -> None:
+        self.chain = chain
+        self.subtask = subtask
+        self.source = source
+        self.chained = chained
+        self._attempt = attempt
+        self._tables = tables
+        self._receiver = receiver
+        self._input_schemas = input_schemas
+        self._local_edges = local_edges
+        self._senders = senders
+        self._carried = carried
+        self._channels = channels
+        self._ended: dict[Channel, SignalMessage] = {}
+        self._watermarks = WatermarkHolder(channels)
+        self._restore(carried)
+
+    def on_start(self) -> None:
+        if self.source is not None:
+            self.source.on_start()
+        self.chained.on_start()
+
+    def receive(self, frame: Frame) -> None:
+        """Take a frame from the exchange."""
+        self._receiver.accept(frame)
+        channel = (frame.input, frame.sender)
+        match frame.kind:
+            case FrameKind.DATA:
+                self.receive_batch(frame.input, decode_batch(frame.payload, self._input_schemas[frame.input]))
+            case FrameKind.WATERMARK:
+                self.receive_watermark(channel, decode_watermark(frame.payload))
+            case FrameKind.END_OF_DATA:
+                self.receive_final(channel, SignalMessage.END_OF_DATA)
+            case FrameKind.STOP:
+                self.receive_final(channel, SignalMessage.STOP)
+
+    def receive_batch(self, index: int, batch: pa.RecordBatch) -> None:
+        self.chained.process_batch(batch, index=index, total_inputs=len(self._input_schemas))
+
+    def receive_watermark(self, channel: Channel, watermark: Watermark) -> None:
+        moved = self._watermarks.update(channel, watermark)
+        if moved is not None:
+            self.chained.handle_watermark(moved)
+
+    def receive_final(self, channel: Channel, final: SignalMessage) -> None:
+        self._ended[channel] = final
+        if final is SignalMessage.END_OF_DATA:
+            self.receive_watermark(channel, Watermark.event_time(END_OF_TIME_US))
+
+    def finish_source(self, finish_type: SourceFinishType) -> None:
+        """The source returned; at the end of its data all windows behind it flush."""
+        if finish_type is SourceFinishType.FINAL:
+            self.chained.handle_watermark(Watermark.event_time(END_OF_TIME_US))
+
+    def finish(self, barrier: CheckpointBarrier) -> pb.ChainReport:
+        """Everything of this epoch has come: close if the end has come too, checkpoint, and report."""
+        self._receiver.check_complete()
+        final = self._final()
+        if final is not None and not self._carried.is_closed:
+            final = self.chained.on_close(final)
+        self.chained.handle_checkpoint(barrier)
+        checkpoints = [tables.checkpoint(barrier) for tables in self._tables]
+        if final is None:
+            self.chained.on_close(None)
+        return self._report(final, checkpoints, self._send_end(final), barrier.epoch)
+
+    def _final(self) -> SignalMessage | None:
+        if self.source is not None:
+            finish_type = self.source.finish_type
+            return None if finish_type is None else _FINAL_OF_SOURCE[finish_type]
+        if len(self._ended) < len(self._channels):
+            return None
+        is_end = all(final is SignalMessage.END_OF_DATA for final in self._ended.values())
+        return SignalMessage.END_OF_DATA if is_end else SignalMessage.STOP
+
+    def _send_end(self, final: SignalMessage | None) -> list[pb.SentFrames]:
+        if final is not None:
+            for edge in self._local_edges:
+                edge.send_final(final)
+        return [
+            pb.SentFrames(chain=slot.chain, input=slot.input, target=target, frames=frames)
+            for slot in self._senders
+            for target, frames in slot.sender.finish(final).items()
+        ]
+
+    def _report(
+        self, final: SignalMessage | None, checkpoints: Sequence[bytes], sent: Sequence[pb.SentFrames], epoch: int
+    ) -> pb.ChainReport:
+        contexts: list[RuntimeContext] = [self.source.ctx] if self.source else []
+        contexts += [slot.ctx for slot in self.chained.slots]
+        report = pb.ChainReport(
+            chain=self.chain.id, subtask=self.subtask, attempt=self._attempt, epoch=epoch, sent=sent
+        )
+        for ctx, checkpoint in zip(contexts, checkpoints, strict=True):
+            report.operators.append(_operator_report(ctx, checkpoint))
+        if self.source is not None and self.source.finish_type is not None:
+            report.operators[0].finish_type = self.source.finish_type
+        for (number, sender), inbox in self._receiver.inboxes.items():
+            report.received.add(input=number, sender=sender, attempt=inbox.attempt, frames=inbox.frames)
+        for index in range(len(self._input_schemas)):
+            report.inputs.append(_input_watermark(self._watermarks.input_watermark(index)))
+        report.is_closed = final is SignalMessage.END_OF_DATA
+        return report
+
+    def _restore(self, carried: Carried) -> None:
+        for channel in self._channels:
+            if channel[0] < len(carried.inputs):
+                self._watermarks.restore(channel, carried.inputs[channel[0]])
+        for slot in self.chained.slots:
+            last = carried.operators.get(slot.ctx.task_info.operator_id)
+            if last is not None:
+                slot.ctx.advance(Watermark.event_time(last))
+
+
+def carried_from(report: pb.ChainReport) -> Carried:
+    """What the next epoch's subtask takes from this report."""
+    return Carried(
+        tuple(_watermark(item) for item in report.inputs),
+        {item.operator_id: item.watermark_us for item in report.operators if item.HasField("watermark_us")},
+        report.is_closed,
+    )
+
+
+def _operator_report(ctx: RuntimeContext, checkpoint: bytes) -> pb.OperatorReport:
+    metrics = ctx.metrics
+    return pb.OperatorReport(
+        operator_id=ctx.task_info.operator_id,
+        rows_received=metrics.rows_received,
+        rows_sent=metrics.rows_sent,
+        batches_received=metrics.batches_received,
+        batches_sent=metrics.batches_sent,
+        bytes_received=metrics.bytes_received,
+        bytes_sent=metrics.bytes_sent,
+        busy_ns=metrics.busy_ns,
+        counters=metrics.counters,
+        warnings=list(metrics.warnings),
+        watermark_us=ctx.last_present_watermark(),
+        checkpoint=checkpoint,
+    )
+
+
+def _input_watermark(watermark: Watermark | None) -> pb.InputWatermark:
+    if watermark is None:
+        return pb.InputWatermark()
+    return pb.InputWatermark(is_present=True, is_idle=watermark.is_idle, event_time_us=watermark.event_time_us or 0)
+
+
+def _watermark(message: pb.InputWatermark) -> Watermark | None:
+    if not message.is_present:
+        return None
+    return Watermark.idle() if message.is_idle else Watermark.event_time(message.event_time_us)

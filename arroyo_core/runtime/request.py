@@ -1,0 +1,61 @@
+"""What a task is told: which epoch of which plan to run, from which state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from arroyo_core.api import CheckpointBarrier, Clock
+from arroyo_core.graph.plan import Plan
+from arroyo_core.plugin import PluginSet
+from arroyo_core.runtime.context import Budget
+from arroyo_core.runtime.node import Carried
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochRequest:
+    """One epoch: the same for every task of it, and sent to executors with the plan."""
+
+    epoch: int
+    min_epoch: int
+    timestamp_us: int
+    #: What each source subtask may take.
+    budget: Budget
+    #: Where state lives.
+    storage_url: str
+    then_stop: bool = False
+    #: A file on this machine whose existence ends the epoch.
+    stop_file: str | None = None
+    #: Each operator's checkpoint at the end of the last epoch, serialised.
+    checkpoints: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    #: By chain and subtask.
+    carried: Mapping[tuple[int, int], Carried] = field(default_factory=dict, repr=False)
+
+    @property
+    def barrier(self) -> CheckpointBarrier:
+        return CheckpointBarrier(
+            epoch=self.epoch, min_epoch=self.min_epoch, timestamp_us=self.timestamp_us, then_stop=self.then_stop
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskEnvironment:
+    """What is particular to one task: its place, its attempt, and the process it runs in."""
+
+    partition: int
+    #: Unique among all attempts at all tasks of the job.
+    attempt: int
+    plugins: PluginSet
+    clock: Clock
+    #: A failure now is final: whoever runs the tasks will not try this one again.
+    is_last_attempt: bool = True
+
+
+def source_budget(plan: Plan, *, interval_ms: int | None, rows: int | None, max_bytes: int | None) -> Budget:
+    """Each source subtask's share of the epoch's budget."""
+    shares = sum(node.parallelism for node in plan.nodes.values() if not plan.inputs_of(node.id))
+    return Budget(
+        interval_ms=interval_ms,
+        rows=None if rows is None else -(-rows // shares),
+        bytes=None if max_bytes is None else -(-max_bytes // shares),
+    )

@@ -1,0 +1,122 @@
+"""`SourceNode`: a source in a thread of its own, feeding a bounded queue."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from arroyo_core.api import SourceCollector, SourceFinishType, SourceOperator, Watermark
+from arroyo_core.errors import OperatorError
+from arroyo_core.runtime.boundary import Boundary, operator_error
+from arroyo_core.runtime.chain import conform
+from arroyo_core.runtime.context import RuntimeSourceContext
+
+#: Batches that wait between a source and the operators behind it.
+QUEUE_BATCHES = 4
+_POLL_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class SourceEvent:
+    """What a source thread tells the task: rows, a watermark, its end or its failure."""
+
+    node: SourceNode
+    batch: pa.RecordBatch | None = None
+    watermark: Watermark | None = None
+    finish_type: SourceFinishType | None = None
+    error: OperatorError | None = None
+
+
+SourceQueue = queue.Queue[SourceEvent]
+
+
+def source_queue(source_count: int) -> SourceQueue:
+    return queue.Queue(QUEUE_BATCHES * source_count)
+
+
+class SourceNode:
+    """Runs one source subtask for one epoch."""
+
+    def __init__(self, source: SourceOperator, ctx: RuntimeSourceContext, boundary: Boundary) -> None:
+        self.source = source
+        self.ctx = ctx
+        self._boundary = boundary
+        self.finish_type: SourceFinishType | None = None
+        self._thread: threading.Thread | None = None
+
+    def on_start(self) -> None:
+        with self._boundary:
+            self.source.on_start(self.ctx)
+
+    def start(self, events: SourceQueue) -> None:
+        name = f"{self.ctx.task_info.operator_id}-{self.ctx.task_info.task_index}"
+        self._thread = threading.Thread(target=self._run, args=(events,), name=name, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Called when the task is over, in whatever way: the thread is gone afterwards."""
+        self.ctx.cancel()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self, events: SourceQueue) -> None:
+        collector = QueueCollector(self, events)
+        try:
+            try:
+                with self._boundary:
+                    finish_type = self.source.run(self.ctx, collector)
+            finally:
+                with self._boundary:
+                    self.source.on_close(self.ctx)
+        except OperatorError as error:
+            collector.put(SourceEvent(self, error=error))
+        except _CancelledError:
+            return
+        except BaseException as error:
+            # A source that calls sys.exit must not leave the task waiting for ever.
+            failure = RuntimeError(f"the source ended with {type(error).__name__}: {error}")
+            failure.__traceback__ = error.__traceback__
+            collector.put(SourceEvent(self, error=operator_error(failure, self.ctx.task_info, self.ctx.epoch)))
+        else:
+            self.finish_type = SourceFinishType(finish_type)
+            collector.put(SourceEvent(self, finish_type=self.finish_type))
+
+
+class _CancelledError(BaseException):
+    """Unwinds a source whose task is gone; not an Exception, so that no source catches it by accident."""
+
+
+class QueueCollector(SourceCollector):
+    """Hands a source's rows to the task, and waits while it is behind."""
+
+    def __init__(self, node: SourceNode, events: SourceQueue) -> None:
+        self._node = node
+        self._events = events
+
+    def collect(self, batch: pa.RecordBatch) -> None:
+        if batch.num_rows == 0:
+            return
+        ctx = self._node.ctx
+        batch = conform(batch, ctx.output_schema)
+        ctx.metrics.send(batch)
+        ctx.spend(batch)
+        if not self.put(SourceEvent(self._node, batch=batch)):
+            raise _CancelledError
+
+    def broadcast_watermark(self, watermark: Watermark) -> None:
+        self._node.ctx.advance(watermark)
+        if not self.put(SourceEvent(self._node, watermark=watermark)):
+            raise _CancelledError
+
+    def put(self, event: SourceEvent) -> bool:
+        """Whether the task took it; it did not if it is gone."""
+        while not self._node.ctx.is_cancelled:
+            try:
+                self._events.put(event, timeout=_POLL_S)
+            except queue.Full:
+                continue
+            return True
+        return False

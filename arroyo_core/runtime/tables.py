@@ -1,0 +1,42 @@
+"""Opens an operator's state tables for an epoch, and checkpoints them at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from arroyo_core.api import ArrowOperator, CheckpointBarrier, SourceOperator, TaskInfo
+from arroyo_core.proto.state_pb2 import OperatorCheckpointMetadata
+from arroyo_core.runtime.context import RuntimeContext
+from arroyo_core.state import StorageProvider, TableManager, get_storage_provider
+
+
+class OperatorTables:
+    """The tables of one operator of one subtask."""
+
+    def __init__(self, manager: TableManager, *, has_tables: bool) -> None:
+        self.manager = manager
+        self._has_tables = has_tables
+        self.ctx: RuntimeContext | None = None
+
+    def checkpoint(self, barrier: CheckpointBarrier) -> bytes:
+        """Write this epoch's change; returns the metadata to report, nothing for an operator without tables."""
+        if not self._has_tables:
+            return b""
+        watermark = self.ctx.last_present_watermark() if self.ctx is not None else None
+        metadata = self.manager.checkpoint(barrier.epoch, barrier.min_epoch, watermark, barrier.then_stop)
+        return metadata.SerializeToString()
+
+
+class TableOpener:
+    """Where the state of a job is, and what it was at the end of the last epoch."""
+
+    def __init__(self, url: str, checkpoints: Mapping[str, bytes]) -> None:
+        self._storage: StorageProvider = get_storage_provider(url)
+        self._checkpoints = checkpoints
+
+    def open(self, operator: ArrowOperator | SourceOperator, task: TaskInfo) -> OperatorTables:
+        tables = operator.tables()
+        data = self._checkpoints.get(task.operator_id)
+        checkpoint = OperatorCheckpointMetadata.FromString(data) if data else None
+        manager = TableManager.open(task_info=task, tables=tables, storage=self._storage, checkpoint=checkpoint)
+        return OperatorTables(manager, has_tables=bool(tables))

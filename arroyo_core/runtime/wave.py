@@ -1,0 +1,190 @@
+"""Runs one partition of one wave: frames in, frames out."""
+
+from __future__ import annotations
+
+import queue
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+
+import pyarrow as pa
+
+from arroyo_core.errors import ArroyoError, OperatorError, RetryHint, error_domain, retry_hint
+from arroyo_core.graph.plan import Plan
+from arroyo_core.proto import exchange_pb2 as pb
+from arroyo_core.runtime.assembly import WaveAssembly
+from arroyo_core.runtime.frames import DRIVER_CHAIN, Frame, FrameKind, FrameWriter, frames_of
+from arroyo_core.runtime.node import OperatorNode
+from arroyo_core.runtime.request import EpochRequest, TaskEnvironment
+from arroyo_core.runtime.sources import SourceEvent, SourceQueue, source_queue
+
+#: How often a task whose operators ask for no ticks looks up from waiting.
+_IDLE_WAIT_S = 1.0
+
+
+def run_wave(
+    plan: Plan,
+    wave: int,
+    request: EpochRequest,
+    environment: TaskEnvironment,
+    batches: Iterable[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """Run subtask `environment.partition` of every chain of the wave on the frames of `batches`.
+
+    An error that a retry cannot mend is reported in band, and the task succeeds: whoever
+    schedules tasks would only run into it again. Any other error is raised.
+    """
+    writer = FrameWriter()
+    frames = (frame for batch in batches for frame in frames_of(batch))
+    try:
+        yield from _WaveTask(plan, wave, request, environment, writer).run(frames)
+    except Exception as error:
+        if retry_hint(error) is RetryHint.WITH_BACKOFF and not environment.is_last_attempt:
+            raise
+        yield from _report_error(error, plan, wave, request, environment)
+        yield from _pass_through(plan, wave, frames, writer)
+
+
+class _WaveTask:
+    def __init__(
+        self, plan: Plan, wave: int, request: EpochRequest, environment: TaskEnvironment, writer: FrameWriter
+    ) -> None:
+        self._plan = plan
+        self._wave = wave
+        self._request = request
+        self._environment = environment
+        self._writer = writer
+        self._nodes = WaveAssembly(plan, wave, request, environment, writer).build()
+        self._ticker = Ticker(self._nodes)
+
+    def run(self, frames: Iterable[Frame]) -> Iterator[pa.RecordBatch]:
+        for node in self._nodes:
+            node.on_start()
+        yield from self._run_sources()
+        yield from self._run_frames(frames)
+        # Topological order: what a chain emits at its barrier reaches its consumers before theirs.
+        for node in self._nodes:
+            report = node.finish(self._request.barrier)
+            self._writer.write(_report_frame(report, self._environment))
+            yield from self._writer.drain()
+        yield from self._writer.drain(is_last=True)
+
+    def _run_sources(self) -> Iterator[pa.RecordBatch]:
+        sources = {node.source: node for node in self._nodes if node.source is not None}
+        if not sources:
+            return
+        events = source_queue(len(sources))
+        for source in sources:
+            source.start(events)
+        try:
+            running = len(sources)
+            while running:
+                event = self._next_event(events)
+                if event is not None:
+                    running -= self._handle_event(sources[event.node], event)
+                yield from self._writer.drain()
+        finally:
+            for source in sources:
+                source.stop()
+
+    def _next_event(self, events: SourceQueue) -> SourceEvent | None:
+        self._ticker.tick_if_due()
+        try:
+            return events.get(timeout=self._ticker.wait_s())
+        except queue.Empty:
+            return None
+
+    def _handle_event(self, node: OperatorNode, event: SourceEvent) -> bool:
+        """Whether this was the source's last event."""
+        if event.error is not None:
+            raise event.error
+        if event.batch is not None:
+            node.chained.process_batch(event.batch)
+        elif event.watermark is not None:
+            node.chained.handle_watermark(event.watermark)
+        elif event.finish_type is not None:
+            node.finish_source(event.finish_type)
+            return True
+        return False
+
+    def _run_frames(self, frames: Iterable[Frame]) -> Iterator[pa.RecordBatch]:
+        nodes = {node.chain.id: node for node in self._nodes}
+        for frame in frames:
+            if frame.chain in nodes:
+                self._ticker.tick_if_due()
+                nodes[frame.chain].receive(frame)
+            else:
+                self._writer.write(frame)
+            yield from self._writer.drain()
+
+
+class Ticker:
+    """Calls `handle_tick` on each chain that asks for it, at its own interval; missed ticks are skipped."""
+
+    def __init__(self, nodes: Iterable[OperatorNode], monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        now = monotonic()
+        self._due = {node: now + interval for node in nodes if (interval := node.chained.tick_interval_s()) is not None}
+        self._counts = dict.fromkeys(self._due, 0)
+
+    def tick_if_due(self) -> None:
+        if not self._due:
+            return
+        now = self._monotonic()
+        for node, due in self._due.items():
+            if now >= due:
+                node.chained.handle_tick(self._counts[node])
+                self._counts[node] += 1
+                self._due[node] = now + (node.chained.tick_interval_s() or 0)
+
+    def wait_s(self) -> float:
+        """How long to wait for input before a tick may be due."""
+        if not self._due:
+            return _IDLE_WAIT_S
+        return min(_IDLE_WAIT_S, max(0.0, min(self._due.values()) - self._monotonic()))
+
+
+def _pass_through(plan: Plan, wave: int, frames: Iterable[Frame], writer: FrameWriter) -> Iterator[pa.RecordBatch]:
+    """Let frames for later waves go on, reports above all: another one may tell the first cause."""
+    own = {chain.id for chain in plan.wave_chains(wave)}
+    for frame in frames:
+        if frame.chain not in own:
+            writer.write(frame)
+        yield from writer.drain()
+    yield from writer.drain(is_last=True)
+
+
+def _report_error(
+    error: Exception, plan: Plan, wave: int, request: EpochRequest, environment: TaskEnvironment
+) -> Iterator[pa.RecordBatch]:
+    chain = plan.wave_chains(wave)[0]
+    report = pb.ChainReport(
+        chain=plan.chain_of(error.operator_id).id if isinstance(error, OperatorError) else chain.id,
+        subtask=environment.partition,
+        attempt=environment.attempt,
+        epoch=request.epoch,
+        error=pb.ErrorReport(
+            operator_id=error.operator_id if isinstance(error, OperatorError) else "",
+            message=error.message if isinstance(error, ArroyoError) else f"{type(error).__name__}: {error}",
+            traceback=error.traceback if isinstance(error, OperatorError) else traceback.format_exc(),
+            domain=error_domain(error),
+            retry=retry_hint(error),
+            kind=type(error).__name__,
+        ),
+    )
+    writer = FrameWriter()
+    writer.write(_report_frame(report, environment))
+    yield from writer.drain(is_last=True)
+
+
+def _report_frame(report: pb.ChainReport, environment: TaskEnvironment) -> Frame:
+    return Frame(
+        environment.partition,
+        DRIVER_CHAIN,
+        0,
+        environment.partition,
+        environment.attempt,
+        0,
+        FrameKind.REPORT,
+        pa.py_buffer(report.SerializeToString()),
+    )

@@ -1,0 +1,91 @@
+"""`Pipeline`: a pipeline file, from Python."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from arroyo_core.graph import plan_pipeline
+from arroyo_core.graph.plan import Plan
+from arroyo_core.plugin import PluginSet, installed_plugins
+from arroyo_core.runtime.job import Job, JobListener, SilentListener
+from arroyo_core.runtime.results import JobResult
+from arroyo_core.runtime.stop import StopSignal
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """A validated pipeline. Making one starts no Spark; `run` does."""
+
+    plan: Plan
+    plugins: PluginSet
+
+    @classmethod
+    def from_yaml(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        parallelism: int | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> Pipeline:
+        """Read and check a pipeline file; raises `InvalidPipelineError` with every mistake in it."""
+        plugins = installed_plugins()
+        plan = plan_pipeline(
+            Path(path),
+            plugins=plugins,
+            environment=os.environ if environment is None else environment,
+            parallelism=parallelism,
+        )
+        return cls(plan, plugins)
+
+    def run(
+        self,
+        spark: SparkSession | None = None,
+        *,
+        master: str | None = None,
+        conf: Mapping[str, str] | None = None,
+        listener: JobListener | None = None,
+        stop: StopSignal | None = None,
+        is_quiet: bool = True,
+    ) -> JobResult:
+        """Run to the end of the data, or until `stop` is requested.
+
+        A session that is passed in is used as it is and left running; else one is started
+        for `master` (this machine by default) and stopped afterwards.
+        """
+        from arroyo_core.spark.executor import SparkExecutor
+        from arroyo_core.spark.session import create_session
+
+        session = spark or create_session(self.plan.job_id, master=master, conf=conf, is_quiet=is_quiet)
+        try:
+            with _scratch() as folder:
+                job = Job(
+                    plan=self.plan,
+                    executor=SparkExecutor(session),
+                    plugins=self.plugins,
+                    storage_url=self.plan.checkpoint.url or folder.as_uri(),
+                    listener=listener or SilentListener(),
+                    stop=stop or StopSignal(),
+                )
+                return job.run()
+        finally:
+            if spark is None:
+                session.stop()
+
+
+@contextmanager
+def _scratch() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="arroyo-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

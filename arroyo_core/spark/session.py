@@ -1,0 +1,92 @@
+"""The Spark session: ours where the user passes none."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from arroyo_core.errors import SetupError
+from arroyo_core.spark.java import check_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Spark's own retries of a failed task, also on one machine.
+LOCAL_MASTER = "local[*,4]"
+
+#: Frames are about 1 MB: few of them make a batch.
+FRAMES_PER_BATCH = 16
+
+_SETTINGS = {
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": str(FRAMES_PER_BATCH),
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+def create_session(
+    name: str, *, master: str | None = None, conf: Mapping[str, str] | None = None, is_quiet: bool = True
+) -> SparkSession:
+    """Start or reach Spark: `local[...]`, a cluster's URL, or Spark Connect's `sc://host:port`.
+
+    Raises `SetupError` in plain words where Java or the master is missing.
+    """
+    master = master or LOCAL_MASTER
+    if master.startswith("sc://"):
+        return _connect(name, master, conf or {})
+    check_java()
+    # Workers must be this very interpreter: it has the plugins.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName(f"arroyo {name}").master(_with_retries(master))
+    for key, value in (_settings(master, is_quiet=is_quiet) | dict(conf or {})).items():
+        builder = builder.config(key, value)
+    try:
+        return builder.getOrCreate()
+    except Exception as error:
+        raise SetupError(f"Spark could not be started on {master}: {_first_line(error)}") from error
+
+
+def _connect(name: str, url: str, conf: Mapping[str, str]) -> SparkSession:
+    try:
+        from pyspark.sql import SparkSession
+
+        builder = SparkSession.builder.appName(f"arroyo {name}").remote(url)
+        for key, value in (
+            {"spark.sql.execution.arrow.maxRecordsPerBatch": str(FRAMES_PER_BATCH)} | dict(conf)
+        ).items():
+            builder = builder.config(key, value)
+        return builder.getOrCreate()
+    except ImportError as error:
+        raise SetupError(f"Spark Connect needs more packages: pip install 'arroyo-core[connect]' ({error})") from error
+    except Exception as error:
+        raise SetupError(f"Spark Connect at {url} cannot be reached: {_first_line(error)}") from error
+
+
+def _settings(master: str, *, is_quiet: bool) -> dict[str, str]:
+    settings = dict(_SETTINGS)
+    if is_quiet:
+        quiet = Path(__file__).with_name("log4j2-quiet.properties")
+        settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={quiet.as_uri()}"
+    if master.startswith("local"):
+        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    return settings
+
+
+def _with_retries(master: str) -> str:
+    """`local` and `local[N]` never retry a task; `local[N,4]` does."""
+    if master == "local":
+        return "local[1,4]"
+    if master.startswith("local[") and "," not in master:
+        return f"{master[:-1]},4]"
+    return master
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,152 @@
+"""`OperatorHarness`: feeds batches and signals to one operator, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+
+import pyarrow as pa
+
+from arroyo_core.api import (
+    END_OF_TIME_US,
+    ArrowOperator,
+    ArroyoSchema,
+    ConstructedOperator,
+    SignalMessage,
+    Watermark,
+)
+from arroyo_core.runtime.chain import ChainedOperator, OperatorSlot
+from arroyo_core.runtime.context import RuntimeContext
+from arroyo_core.runtime.watermarks import WatermarkHolder
+from arroyo_core.state import commit_data
+from arroyo_core.testing.clock import FakeClock
+from arroyo_core.testing.subtask import SubtaskState, factory, make_context
+
+Makes = ArrowOperator | ConstructedOperator | Callable[[], ArrowOperator | ConstructedOperator]
+
+
+class OperatorHarness:
+    """One subtask of one operator, under the same rules as in a pipeline.
+
+    Pass a function that makes the operator, so that `restore` can make a fresh one; an instance
+    does where nothing is restored. `output` and `watermarks` gather what came out.
+    """
+
+    def __init__(
+        self,
+        make: Makes,
+        *,
+        inputs: Sequence[ArroyoSchema],
+        parallelism: int = 1,
+        task_index: int = 0,
+        clock: FakeClock | None = None,
+    ) -> None:
+        self._make = factory(make)
+        self._inputs = inputs
+        self._parallelism = parallelism
+        self._task_index = task_index
+        self.clock = clock or FakeClock()
+        self._state = SubtaskState()
+        self._batches: list[pa.RecordBatch] = []
+        self.watermarks: list[Watermark] = []
+        self._ticks = 0
+        self._open()
+
+    def __enter__(self) -> OperatorHarness:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def operator(self) -> ArrowOperator:
+        return self._slot.operator
+
+    @property
+    def output_schema(self) -> ArroyoSchema:
+        return self._slot.ctx.output_schema
+
+    @property
+    def output(self) -> pa.Table:
+        """All rows emitted since the start or the last `take_output`."""
+        return pa.Table.from_batches(self._batches, schema=self.output_schema.schema)
+
+    @property
+    def counters(self) -> Mapping[str, int]:
+        return self._slot.ctx.metrics.counters
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        return list(self._slot.ctx.metrics.warnings)
+
+    def take_output(self) -> pa.Table:
+        table = self.output
+        self._batches = []
+        return table
+
+    def process(self, batch: pa.RecordBatch, index: int = 0) -> None:
+        self._chain.process_batch(batch, index=index, total_inputs=len(self._inputs))
+
+    def watermark(self, watermark: Watermark, index: int = 0) -> None:
+        moved = self._holder.update((index, 0), watermark)
+        if moved is not None:
+            self._chain.handle_watermark(moved)
+
+    def tick(self) -> None:
+        self._chain.handle_tick(self._ticks)
+        self._ticks += 1
+
+    def end_of_data(self) -> None:
+        """Every input ends: the far-future watermark, then `on_close`."""
+        for index in range(len(self._inputs)):
+            self.watermark(Watermark.event_time(END_OF_TIME_US), index)
+        self._chain.on_close(SignalMessage.END_OF_DATA)
+
+    def checkpoint(self) -> Mapping[str, Mapping[int, bytes]]:
+        """End the epoch; returns the data staged for `commit`."""
+        barrier = self._state.barrier(self.clock)
+        self._chain.handle_checkpoint(barrier)
+        self._state.save([self._tables.checkpoint(barrier)])
+        return commit_data(self._state.metadata) if self._state.metadata else {}
+
+    def commit(self, data: Mapping[str, Mapping[int, bytes]]) -> None:
+        """The second phase, for the epoch that `checkpoint` ended last."""
+        with self._slot.boundary:
+            self.operator.handle_commit(self._state.epoch - 1, data, self._slot.ctx)
+
+    def restore(self) -> None:
+        """Throw the operator away and make a fresh one from the last checkpoint, as every epoch does."""
+        last = self._slot.ctx.last_present_watermark()
+        inputs = [self._holder.input_watermark(index) for index in range(len(self._inputs))]
+        self._open()
+        for index, watermark in enumerate(inputs):
+            self._holder.restore((index, 0), watermark)
+        if last is not None:
+            self._slot.ctx.advance(Watermark.event_time(last))
+
+    def close(self) -> None:
+        self._state.close()
+
+    def send(self, batch: pa.RecordBatch) -> None:
+        self._batches.append(batch)
+
+    def send_watermark(self, watermark: Watermark) -> None:
+        self.watermarks.append(watermark)
+
+    def _open(self) -> None:
+        operator: ArrowOperator = self._make()
+        ctx, self._tables, boundary = make_context(
+            RuntimeContext,
+            operator=operator,
+            state=self._state,
+            task_index=self._task_index,
+            parallelism=self._parallelism,
+            clock=self.clock,
+            inputs=self._inputs,
+        )
+        self._slot = OperatorSlot(operator, ctx, boundary)
+        self._chain = ChainedOperator([self._slot], [self])
+        self._holder = WatermarkHolder((index, 0) for index in range(len(self._inputs)))
+        self._chain.on_start()

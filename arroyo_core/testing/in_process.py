@@ -1,0 +1,26 @@
+"""Whole pipelines in this process: the same waves, frames and epochs as on Spark."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from arroyo_core.graph import plan_pipeline
+from arroyo_core.graph.plan import Plan
+from arroyo_core.plugin import PluginSet, installed_plugins
+from arroyo_core.runtime.job import Job
+from arroyo_core.runtime.local import LocalExecutor
+from arroyo_core.runtime.results import JobResult
+
+
+def run_in_process(
+    pipeline: Plan | str | os.PathLike[str], *, plugins: PluginSet | None = None, parallelism: int | None = None
+) -> JobResult:
+    """Run a pipeline file or a plan to its end, without Spark."""
+    plugins = plugins or installed_plugins()
+    if not isinstance(pipeline, Plan):
+        pipeline = plan_pipeline(Path(pipeline), plugins=plugins, environment=os.environ, parallelism=parallelism)
+    with tempfile.TemporaryDirectory(prefix="arroyo-", ignore_cleanup_errors=True) as folder:
+        url = pipeline.checkpoint.url or Path(folder).as_uri()
+        return Job(plan=pipeline, executor=LocalExecutor(plugins), plugins=plugins, storage_url=url).run()

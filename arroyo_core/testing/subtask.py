@@ -1,0 +1,97 @@
+"""The state and the contexts of one subtask under test."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from arroyo_core.api import ArroyoSchema, CheckpointBarrier, ConstructedOperator, TaskInfo
+from arroyo_core.proto.state_pb2 import OperatorCheckpointMetadata, SubtaskCheckpointMetadata
+from arroyo_core.runtime.boundary import Boundary
+from arroyo_core.runtime.context import RuntimeContext
+from arroyo_core.runtime.metrics import OperatorMetrics, Stopwatch
+from arroyo_core.runtime.tables import OperatorTables, TableOpener
+from arroyo_core.state import merge_operator_metadata
+from arroyo_core.testing.clock import FakeClock
+
+OperatorT = TypeVar("OperatorT")
+ContextT = TypeVar("ContextT", bound=RuntimeContext)
+
+
+class SubtaskState:
+    """What survives when the operator under test is thrown away: its checkpoint, in a temporary folder."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="arroyo-harness-", ignore_cleanup_errors=True)
+        self.url = Path(self._folder.name).as_uri()
+        self.epoch = 1
+        self.metadata: OperatorCheckpointMetadata | None = None
+
+    def close(self) -> None:
+        self._folder.cleanup()
+
+    def open(self, operator: Any, task: TaskInfo) -> OperatorTables:
+        stored = {task.operator_id: self.metadata.SerializeToString()} if self.metadata else {}
+        return TableOpener(self.url, stored).open(operator, task)
+
+    def barrier(self, clock: FakeClock) -> CheckpointBarrier:
+        return CheckpointBarrier(epoch=self.epoch, min_epoch=1, timestamp_us=clock.now_us())
+
+    def save(self, checkpoints: Sequence[bytes]) -> None:
+        """The epoch's checkpoint from all subtasks; the next epoch starts from it."""
+        parts = [SubtaskCheckpointMetadata.FromString(data) for data in checkpoints if data]
+        self.metadata = merge_operator_metadata(parts) if parts else None
+        self.epoch += 1
+
+
+def make_context(
+    kind: type[ContextT],
+    *,
+    operator: Any,
+    state: SubtaskState,
+    task_index: int,
+    parallelism: int,
+    clock: FakeClock,
+    inputs: Sequence[ArroyoSchema],
+) -> tuple[ContextT, OperatorTables, Boundary]:
+    task = TaskInfo(
+        job_id="test",
+        operator_id="operator",
+        operator_name=operator.name(),
+        task_index=task_index,
+        parallelism=parallelism,
+    )
+    tables = state.open(operator, task)
+    metrics = OperatorMetrics()
+    ctx = kind(
+        task_info=task,
+        table_manager=tables.manager,
+        clock=clock,
+        input_schemas=inputs,
+        output_schema=operator.output_schema(inputs),
+        epoch=state.epoch,
+        metrics=metrics,
+    )
+    tables.ctx = ctx
+    return ctx, tables, Boundary(task, state.epoch, metrics, Stopwatch())
+
+
+def unwrap(made: Any) -> Any:
+    """The operator itself, from what a constructor or a test gave."""
+    return made.inner if isinstance(made, ConstructedOperator) else made
+
+
+def factory(given: Any) -> Callable[[], Any]:
+    """A maker of fresh instances; from an instance, a maker that works once."""
+    if callable(given) and not isinstance(given, ConstructedOperator):
+        return lambda: unwrap(given())
+    instances = [unwrap(given)]
+
+    def only_once() -> Any:
+        if not instances:
+            raise TypeError("pass a function that makes the operator: restoring needs a fresh instance")
+        return instances.pop()
+
+    return only_once

@@ -1,0 +1,119 @@
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arroyo_core.api import SignalMessage, Watermark
+from arroyo_core.errors import ExchangeError
+from arroyo_core.runtime.exchange import (
+    EdgeSender,
+    RebalanceRouter,
+    Receiver,
+    ShuffleRouter,
+    decode_watermark,
+    encode_watermark,
+)
+from arroyo_core.runtime.frames import EMPTY, Frame, FrameKind, FrameWriter, decode_batch, frames_of
+
+SCHEMA = pa.schema({"key": pa.int64(), "value": pa.int64()})
+
+
+def sender(writer, router, parallelism):
+    return EdgeSender(writer, router, chain=1, input=0, sender=0, attempt=7, targets=range(parallelism))
+
+
+def sent_frames(writer):
+    return [frame for batch in writer.drain(is_last=True) for frame in frames_of(batch)]
+
+
+@given(st.lists(st.integers(-5, 5), max_size=200), st.integers(1, 5), st.integers(1, 40))
+def test_a_shuffle_loses_no_row_and_keeps_keys_together(keys, parallelism, size):
+    writer = FrameWriter()
+    edge = sender(writer, ShuffleRouter(("key",), parallelism), parallelism)
+    rows = list(enumerate(keys))
+    for start in range(0, len(rows), size):
+        part = rows[start : start + size]
+        edge.send(pa.record_batch([[key for _, key in part], [value for value, _ in part]], schema=SCHEMA))
+    edge.finish(None)
+    targets: dict[int, int] = {}
+    values = []
+    for frame in sent_frames(writer):
+        if frame.kind is FrameKind.DATA:
+            batch = decode_batch(frame.payload, SCHEMA)
+            values += batch.column(1).to_pylist()
+            for key in batch.column(0).to_pylist():
+                assert targets.setdefault(key, frame.target) == frame.target
+    assert sorted(values) == [value for value, _ in rows]
+
+
+@given(st.lists(st.integers(0, 30), max_size=20), st.integers(1, 5))
+def test_a_rebalance_loses_no_row(sizes, parallelism):
+    router = RebalanceRouter(3, parallelism)
+    rows = []
+    for size in sizes:
+        for target, part in router.route(pa.record_batch({"a": list(range(size))})):
+            assert 0 <= target < parallelism
+            rows += part.column(0).to_pylist()
+    assert sorted(rows) == sorted(value for size in sizes for value in range(size))
+
+
+def test_a_global_group_goes_to_subtask_zero():
+    batch = pa.record_batch([[1, 2], [3, 4]], schema=SCHEMA)
+    assert list(ShuffleRouter((), 4).route(batch)) == [(0, batch)]
+
+
+def test_a_watermark_follows_the_rows_before_it():
+    writer = FrameWriter()
+    edge = sender(writer, ShuffleRouter((), 1), 1)
+    edge.send(pa.record_batch([[1], [1]], schema=SCHEMA))
+    edge.send_watermark(Watermark.event_time(9))
+    counts = edge.finish(SignalMessage.END_OF_DATA)
+    kinds = [frame.kind for frame in sent_frames(writer)]
+    assert kinds == [FrameKind.DATA, FrameKind.WATERMARK, FrameKind.END_OF_DATA, FrameKind.BARRIER]
+    assert counts == {0: 3}
+
+
+def test_every_target_gets_the_watermark_and_the_barrier():
+    writer = FrameWriter()
+    edge = sender(writer, ShuffleRouter(("key",), 3), 3)
+    edge.send_watermark(Watermark.idle())
+    edge.finish(None)
+    frames = sent_frames(writer)
+    assert sorted(frame.target for frame in frames if frame.kind is FrameKind.WATERMARK) == [0, 1, 2]
+    assert sorted(frame.target for frame in frames if frame.kind is FrameKind.BARRIER) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("watermark", [Watermark.idle(), Watermark.event_time(0), Watermark.event_time(-5)])
+def test_watermarks_survive_the_exchange(watermark):
+    assert decode_watermark(encode_watermark(watermark)) == watermark
+
+
+def frame(seq, *, kind=FrameKind.DATA, attempt=1, sender=0):
+    return Frame(0, 1, 0, sender, attempt, seq, kind, EMPTY)
+
+
+def test_a_receiver_wants_the_barrier_of_every_sender():
+    receiver = Receiver(1, 0, [(0, 0), (0, 1)])
+    receiver.accept(frame(0))
+    receiver.accept(frame(1, kind=FrameKind.BARRIER))
+    with pytest.raises(ExchangeError, match="no barrier from sender 1 of input 0"):
+        receiver.check_complete()
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [frame(0), frame(2), frame(1, attempt=2), frame(0, sender=9)],
+    ids=["repeated", "gap", "other attempt", "unknown sender"],
+)
+def test_a_receiver_refuses_what_does_not_continue_a_channel(bad):
+    receiver = Receiver(1, 0, [(0, 0)])
+    receiver.accept(frame(0))
+    with pytest.raises(ExchangeError):
+        receiver.accept(bad)
+
+
+def test_nothing_may_follow_the_barrier():
+    receiver = Receiver(1, 0, [(0, 0)])
+    receiver.accept(frame(0, kind=FrameKind.BARRIER))
+    with pytest.raises(ExchangeError):
+        receiver.accept(frame(0))
