@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -15,9 +16,11 @@ from arroyo_core.api import (
     DisplayableOperator,
     OperatorContext,
 )
-from arroyo_core.proto.state_pb2 import TableConfig
 from arroyo_core.state import global_table_config
 from arroyo_std.rendering import Format, render_csv, render_json, render_table
+
+if TYPE_CHECKING:
+    from arroyo_core.proto.state_pb2 import TableConfig
 
 COMMIT_TABLE = "out"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,11 +22,13 @@ from arroyo_core.api import (
     Watermark,
 )
 from arroyo_core.errors import ConfigError
-from arroyo_core.proto.state_pb2 import TableConfig
 from arroyo_core.state import global_table_config
 from arroyo_std.columns import check_column
 from arroyo_std.sql import Expression, check_expressions, compile_expressions
 from arroyo_std.watermark_progress import StoredProgress, WatermarkProgress, restore_progress
+
+if TYPE_CHECKING:
+    from arroyo_core.proto.state_pb2 import TableConfig
 
 STATE_TABLE = "s"
 
