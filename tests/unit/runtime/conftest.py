@@ -1,0 +1,266 @@
+"""A plugin of small operators whose lives can be followed, and pipelines made of them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pytest
+from google.protobuf import json_format, struct_pb2
+
+from arroyo_core.api import (
+    ArrowOperator,
+    ArroyoSchema,
+    ConstructedOperator,
+    OperatorConstructor,
+    Origin,
+    Registry,
+    SourceFinishType,
+    SourceOperator,
+    Watermark,
+)
+from arroyo_core.graph import plan_text
+from arroyo_core.plugin import PluginSet
+from arroyo_core.runtime.job import Job
+from arroyo_core.runtime.local import LocalExecutor
+from arroyo_core.state import global_table_config
+
+SCHEMA = pa.schema({"n": pa.int64(), "key": pa.int64(), "at": pa.timestamp("us", "UTC")})
+
+
+@dataclass
+class Trace:
+    """What the operators of a test did, across all their instances."""
+
+    calls: list[tuple[str, int, str]] = field(default_factory=list)
+    committed: list[tuple[int, list[dict]]] = field(default_factory=list)
+
+    def add(self, ctx, call):
+        self.calls.append((ctx.task_info.operator_id, ctx.task_info.task_index, call))
+
+    def of(self, operator_id, subtask=0):
+        return [call for name, index, call in self.calls if (name, index) == (operator_id, subtask)]
+
+    @property
+    def rows(self):
+        return [row for _, rows in self.committed for row in rows]
+
+    def numbers(self, column="n"):
+        return Counter(row[column] for row in self.rows)
+
+
+class Rows(SourceOperator):
+    """Gives 0..count-1, dealt over the subtasks by remainder; a watermark after each batch."""
+
+    def __init__(self, config, trace):
+        self.count = int(config.get("count", 10))
+        self.size = int(config.get("batch", 3))
+        self.fail = config.get("fail")
+
+    def name(self):
+        return "test.rows"
+
+    def output_schema(self, inputs):
+        return ArroyoSchema(SCHEMA, "at")
+
+    def tables(self):
+        return global_table_config("next", "the next number of each remainder of 12")
+
+    def on_start(self, ctx):
+        self.view = ctx.table_manager.get_global_keyed_state("next")
+
+    def run(self, ctx, collector):
+        if self.fail == "exit":
+            raise SystemExit(3)
+        if self.fail == "raise":
+            raise ValueError("the source is broken")
+        lanes = [lane for lane in range(12) if lane % ctx.task_info.parallelism == ctx.task_info.task_index]
+        todo = sorted(n for lane in lanes for n in range(self.view.get(lane) or lane, self.count, 12))
+        for start in range(0, len(todo), self.size):
+            if (message := ctx.control()) is not None:
+                return message.finish_type
+            part = todo[start : start + self.size]
+            collector.collect(pa.record_batch([part, [n % 5 for n in part], part], schema=SCHEMA))
+            collector.broadcast_watermark(Watermark.event_time(part[-1]))
+            for n in part:
+                self.view.insert(n % 12, n + 12)
+        return SourceFinishType.FINAL
+
+
+class Passing(ArrowOperator):
+    """Passes rows on, and writes down what happens to it."""
+
+    def __init__(self, config, trace):
+        self.config = config
+        self.trace = trace
+
+    def name(self):
+        return "test.passing"
+
+    def input_count(self):
+        return (1, None)
+
+    def routing_keys(self, inputs):
+        keys = self.config.get("keys")
+        return [None if keys is None else tuple(keys)] * len(inputs)
+
+    def output_schema(self, inputs):
+        return inputs[0]
+
+    def on_start(self, ctx):
+        self.trace.add(ctx, "start")
+
+    def process_batch_index(self, index, total_inputs, batch, ctx, collector):
+        self.trace.add(ctx, f"batch {index}/{total_inputs}")
+        self.process_batch(batch, ctx, collector)
+
+    def process_batch(self, batch, ctx, collector):
+        fail_at = self.config.get("fail_at")
+        if fail_at is not None and int(fail_at) in batch.column("n").to_pylist():
+            raise (
+                ZeroDivisionError("seven is not allowed") if not self.config.get("outage") else ConnectionError("down")
+            )
+        if self.config.get("wrong_schema"):
+            batch = batch.drop_columns(["key"])
+        collector.collect(batch)
+
+    def handle_watermark_int(self, watermark, ctx, collector):
+        self.trace.add(ctx, f"watermark {watermark.event_time_us}")
+        return watermark
+
+    def handle_checkpoint(self, barrier, ctx, collector):
+        self.trace.add(ctx, f"checkpoint {barrier.epoch}")
+
+    def on_close(self, final_message, ctx, collector):
+        self.trace.add(ctx, f"close {final_message}")
+        return final_message
+
+
+class Totals(ArrowOperator):
+    """Adds up n by key in a state table, and emits each total at the end."""
+
+    def __init__(self, config, trace):
+        pass
+
+    def name(self):
+        return "test.totals"
+
+    def routing_keys(self, inputs):
+        return [("key",)]
+
+    def output_schema(self, inputs):
+        return ArroyoSchema(SCHEMA, "at", ("key",))
+
+    def tables(self):
+        return global_table_config("totals", "the sum by key")
+
+    def on_start(self, ctx):
+        self.view = ctx.table_manager.get_global_keyed_state("totals")
+        self.seen = set()
+
+    def process_batch(self, batch, ctx, collector):
+        for row in batch.to_pylist():
+            self.view.insert(row["key"], (self.view.get(row["key"]) or 0) + row["n"])
+            self.seen.add(row["key"])
+
+    def on_close(self, final_message, ctx, collector):
+        from arroyo_core.api.hashing import hash_columns
+
+        if final_message is not None:
+            for key, total in sorted(self.view.get_all().items()):
+                if int(hash_columns([pa.array([key])])[0]) in ctx.task_info.key_range:
+                    collector.collect(pa.record_batch([[total], [key], [0]], schema=SCHEMA))
+        return final_message
+
+
+class Committed(ArrowOperator):
+    """A sink: rows are staged at the barrier and count when committed."""
+
+    def __init__(self, config, trace):
+        self.trace = trace
+        self.rows = []
+
+    def name(self):
+        return "test.sink"
+
+    def input_count(self):
+        return (1, None)
+
+    def is_sink(self):
+        return True
+
+    def is_committing(self):
+        return True
+
+    def output_schema(self, inputs):
+        return inputs[0]
+
+    def tables(self):
+        return global_table_config("staged", "rows", uses_two_phase_commit=True)
+
+    def process_batch(self, batch, ctx, collector):
+        self.rows += [{**row, "at": row["at"].isoformat()} for row in batch.to_pylist()]
+
+    def handle_checkpoint(self, barrier, ctx, collector):
+        ctx.table_manager.insert_committing_data("staged", json.dumps(self.rows).encode())
+
+    def handle_commit(self, epoch, commit_data, ctx):
+        rows = [row for data in commit_data["staged"].values() for row in json.loads(data)]
+        self.trace.committed.append((epoch, rows))
+
+
+OPERATORS = {"test.rows": Rows, "test.passing": Passing, "test.totals": Totals, "test.sink": Committed}
+
+
+class Constructor(OperatorConstructor):
+    config_type = struct_pb2.Struct
+
+    def __init__(self, kind, trace):
+        self.kind = kind
+        self.trace = trace
+
+    def with_config(self, config, registry):
+        operator = self.kind(json_format.MessageToDict(config), self.trace)
+        if isinstance(operator, SourceOperator):
+            return ConstructedOperator.from_source(operator)
+        return ConstructedOperator.from_operator(operator)
+
+
+@dataclass
+class Lab:
+    """Plans and runs pipelines of the test operators."""
+
+    trace: Trace
+    plugins: PluginSet
+    folder: str
+
+    def plugins_of(self, origin):
+        """The same operators, from another distribution."""
+        return make_plugins(self.trace, origin)
+
+    def plan(self, nodes, **settings):
+        document = {"name": "lab", "nodes": nodes, **settings}
+        return plan_text(json.dumps(document), file="lab.yaml", plugins=self.plugins, environment={})
+
+    def job(self, nodes, *, executor=None, **settings):
+        executor = executor or LocalExecutor(self.plugins)
+        return Job(plan=self.plan(nodes, **settings), executor=executor, plugins=self.plugins, storage_url=self.folder)
+
+    def run(self, nodes, **settings):
+        return self.job(nodes, **settings).run()
+
+
+def make_plugins(trace, origin):
+    registry = Registry()
+    with registry.registering(origin):
+        for name, kind in OPERATORS.items():
+            registry.add(name, Constructor(kind, trace))
+    return PluginSet(registry, [])
+
+
+@pytest.fixture
+def lab(tmp_path):
+    trace = Trace()
+    return Lab(trace, make_plugins(trace, Origin("arroyo-test", "0.1")), tmp_path.as_uri())

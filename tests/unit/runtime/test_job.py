@@ -1,0 +1,211 @@
+"""Whole pipelines through the in-process runner: the same waves and frames as on Spark."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from arroyo_core.api import END_OF_TIME_US, Origin
+from arroyo_core.errors import Domain, ExchangeError, OperatorError, PluginError, RetryHint
+from arroyo_core.runtime.local import LocalExecutor
+
+EVERY = dict(checkpoint={"interval": "1h", "rows": 4})
+
+
+def chain(*nodes):
+    """Nodes in a row, each reading the one before."""
+    out = []
+    for index, (operator, config) in enumerate(nodes):
+        node = {"id": f"n{index}", "operator": operator, "config": config}
+        if index:
+            node["inputs"] = [f"n{index - 1}"]
+        out.append(node)
+    return out
+
+
+LINE = chain(("test.rows", {"count": 20}), ("test.passing", {}), ("test.sink", {}))
+
+
+def test_a_line_delivers_every_row_once(lab):
+    result = lab.run(LINE)
+    assert lab.trace.numbers() == Counter(range(20))
+    assert result.is_finished
+    assert result.source_rows == 20
+    assert result.operators["n2"].rows_received == 20
+
+
+def test_epochs_follow_each_other_and_the_last_one_is_committed_too(lab):
+    result = lab.run(LINE, **EVERY)
+    assert result.epochs > 3
+    assert lab.trace.numbers() == Counter(range(20))
+    assert [epoch for epoch, _ in lab.trace.committed] == list(range(1, result.epochs + 1))
+    assert lab.trace.committed[-1][1]
+
+
+def test_the_life_of_an_operator(lab):
+    lab.run(chain(("test.rows", {"count": 3}), ("test.passing", {}), ("test.sink", {})))
+    assert lab.trace.of("n1") == [
+        "start",
+        "batch 0/1",
+        "watermark 2",
+        f"watermark {END_OF_TIME_US}",
+        "close end_of_data",
+        "checkpoint 1",
+    ]
+
+
+def test_an_instance_that_goes_away_between_epochs_is_closed_after_its_checkpoint(lab):
+    lab.run(chain(("test.rows", {"count": 4}), ("test.passing", {}), ("test.sink", {})), checkpoint={"rows": 1})
+    calls = lab.trace.of("n1")
+    first = calls[: calls.index("start", 1)]
+    assert first == ["start", "batch 0/1", "watermark 2", "checkpoint 1", "close None"]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@given(
+    widths=st.tuples(*[st.integers(1, 4)] * 4),
+    keys=st.sampled_from([None, ["key"], []]),
+    rows=st.sampled_from([None, 5]),
+    size=st.integers(1, 7),
+)
+def test_a_diamond_with_a_union_and_any_parallelisms_is_exact(lab, widths, keys, rows, size):
+    lab.trace.committed.clear()
+    source, left, right, joined = widths
+    keyed = {} if keys is None else {"keys": keys}
+    nodes = [
+        {"id": "s", "operator": "test.rows", "parallelism": source, "config": {"count": 40, "batch": size}},
+        {"id": "l", "operator": "test.passing", "parallelism": left, "inputs": ["s"], "config": keyed},
+        {"id": "r", "operator": "test.passing", "parallelism": right, "inputs": ["s"]},
+        {"id": "deep", "operator": "test.passing", "inputs": ["r"], "config": {"keys": ["n"]}},
+        {"id": "u", "operator": "test.passing", "parallelism": joined, "inputs": ["l", "deep", "s"]},
+        {"id": "o", "operator": "test.sink", "inputs": ["u"]},
+    ]
+    lab.run(nodes, checkpoint={"interval": "1h"} | ({"rows": rows} if rows else {}))
+    assert lab.trace.numbers() == Counter({n: 3 for n in range(40)})
+
+
+@pytest.mark.parametrize("parallelism", [1, 2, 3])
+@pytest.mark.parametrize("rows", [None, 4])
+def test_keyed_state_goes_from_epoch_to_epoch(lab, parallelism, rows):
+    nodes = chain(("test.rows", {"count": 50}), ("test.totals", {}), ("test.sink", {}))
+    lab.run(nodes, parallelism=parallelism, checkpoint={"interval": "1h"} | ({"rows": rows} if rows else {}))
+    totals = {row["key"]: row["n"] for row in lab.trace.rows}
+    assert totals == {key: sum(n for n in range(50) if n % 5 == key) for key in range(5)}
+    assert len(lab.trace.rows) == 5
+
+
+def test_sources_finish_one_by_one_and_each_chain_is_closed_once(lab):
+    nodes = [
+        {"id": "short", "operator": "test.rows", "config": {"count": 2}},
+        {"id": "long", "operator": "test.rows", "config": {"count": 40}},
+        {"id": "p", "operator": "test.passing", "inputs": ["short"]},
+        {"id": "o", "operator": "test.sink", "inputs": ["p", "long"]},
+    ]
+    result = lab.run(nodes, checkpoint={"interval": "1h", "rows": 6})
+    assert result.epochs > 3
+    assert lab.trace.numbers() == Counter(range(40)) + Counter(range(2))
+    assert lab.trace.of("p").count("close end_of_data") == 1
+    assert lab.trace.of("p").count(f"watermark {END_OF_TIME_US}") == 1
+
+
+def test_the_two_inputs_of_a_join_keep_their_numbers(lab):
+    nodes = [
+        {"id": "a", "operator": "test.rows", "config": {"count": 6}},
+        {"id": "b", "operator": "test.rows", "config": {"count": 6}},
+        {"id": "j", "operator": "test.passing", "inputs": ["a", "b"], "config": {"keys": ["key"]}},
+        {"id": "o", "operator": "test.sink", "inputs": ["j"]},
+    ]
+    lab.run(nodes, parallelism=2)
+    batches = {call for call in lab.trace.of("j") + lab.trace.of("j", 1) if call.startswith("batch")}
+    assert batches == {"batch 0/2", "batch 1/2"}
+
+
+def test_watermarks_of_many_senders_merge_to_the_least(lab):
+    nodes = chain(("test.rows", {"count": 24, "batch": 1}), ("test.passing", {"keys": []}), ("test.sink", {}))
+    lab.run(nodes, parallelism=2, **EVERY)
+    times = [int(call.split()[1]) for call in lab.trace.of("n1") if call.startswith("watermark")]
+    assert times == sorted(set(times))
+    assert times[-1] == END_OF_TIME_US
+    assert 0 < max(times[:-1]) <= 22
+
+
+def test_a_failing_operator_is_named_with_its_own_traceback(lab):
+    nodes = chain(("test.rows", {}), ("test.passing", {}), ("test.passing", {"fail_at": 7}), ("test.sink", {}))
+    with pytest.raises(OperatorError) as caught:
+        lab.run(nodes)
+    error = caught.value
+    assert (error.operator_id, error.subtask, error.epoch) == ("n2", 0, 1)
+    assert "ZeroDivisionError: seven is not allowed" in str(error)
+    assert "in process_batch" in error.traceback
+    assert (error.cause_domain, error.cause_retry) == (Domain.USER, RetryHint.NO_RETRY)
+
+
+def test_the_first_cause_is_reported_not_its_effect_downstream(lab):
+    nodes = chain(("test.rows", {"fail": "raise"}), ("test.passing", {"keys": ["n"]}), ("test.sink", {}))
+    with pytest.raises(OperatorError, match="the source is broken"):
+        lab.run(nodes, parallelism=2)
+
+
+def test_a_source_that_calls_exit_fails_the_job_instead_of_hanging_it(lab):
+    with pytest.raises(OperatorError, match="SystemExit"):
+        lab.run(chain(("test.rows", {"fail": "exit"}), ("test.sink", {})))
+
+
+def test_an_outage_can_be_retried(lab):
+    nodes = chain(("test.rows", {}), ("test.passing", {"fail_at": 7, "outage": True}), ("test.sink", {}))
+    with pytest.raises(OperatorError) as caught:
+        lab.run(nodes)
+    assert (caught.value.cause_domain, caught.value.cause_retry) == (Domain.EXTERNAL, RetryHint.WITH_BACKOFF)
+
+
+def test_rows_that_do_not_fit_the_declared_schema_are_an_error(lab):
+    with pytest.raises(OperatorError, match=r"emitted columns \[n: int64, at.*declares \[n: int64, key"):
+        lab.run(chain(("test.rows", {}), ("test.passing", {"wrong_schema": True}), ("test.sink", {})))
+
+
+def test_an_executor_with_another_plugin_version_refuses(lab):
+    other = lab.plugins_of(Origin("arroyo-test", "9.9"))
+    with pytest.raises(PluginError, match=r"but this executor has arroyo-test 9\.9"):
+        lab.run(LINE, executor=LocalExecutor(other))
+
+
+class Disagreeing(LocalExecutor):
+    """The first tries of each epoch report another attempt than was consumed, as after a lost executor."""
+
+    def __init__(self, plugins, tries):
+        super().__init__(plugins)
+        self.tries = tries
+        self.runs = 0
+
+    def run_epoch(self, plan, request):
+        reports = super().run_epoch(plan, request)
+        self.runs += 1
+        if self.runs % (self.tries + 1):
+            reports[0].attempt += 1000
+        return reports
+
+
+SHUFFLED = chain(("test.rows", {"count": 20}), ("test.passing", {"keys": ["key"]}), ("test.sink", {}))
+
+
+def test_an_epoch_that_senders_and_receivers_disagree_on_is_run_again(lab):
+    executor = Disagreeing(lab.plugins, tries=2)
+    result = lab.run(SHUFFLED, executor=executor, **EVERY)
+    assert executor.runs == 3 * result.epochs
+    assert lab.trace.numbers() == Counter(range(20))
+
+
+def test_a_lasting_disagreement_ends_the_job(lab):
+    with pytest.raises(ExchangeError, match="consumed"):
+        lab.run(SHUFFLED, executor=Disagreeing(lab.plugins, tries=100))
+    assert lab.trace.committed == []
+
+
+def test_a_stop_request_ends_the_job_after_the_epoch(lab):
+    job = lab.job(LINE, **EVERY)
+    job.run_epoch()
+    job.stop.request()
+    result = job.run()
+    assert result.epochs == 0
+    assert not result.is_finished
