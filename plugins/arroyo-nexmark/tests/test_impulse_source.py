@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from arroyo_core.api import Registry, SourceFinishType, SourceOperator
 from arroyo_core.errors import ConfigError
+from arroyo_core.testing import SourceHarness
 
 
 def make(config: dict[str, Any]) -> SourceOperator:
@@ -38,40 +39,39 @@ def test_the_declared_schema_has_event_time():
 
 @given(st.integers(0, 5000), st.lists(st.integers(1, 9), max_size=3), st.integers(1, 500))
 @settings(max_examples=40, deadline=None)
-def test_every_counter_comes_once_over_stops_and_parallelisms(runner, count: int, parallelisms: list[int], budget: int):
-    job = runner(lambda: make({"count": count}))
-    tables = [job.run_epoch(parallelism, budget=budget)[0] for parallelism in parallelisms]
-    rows, is_final = job.run_epoch(4)
-    assert is_final
-    assert sorted(pa.concat_tables([*tables, rows])["counter"].to_pylist()) == list(range(count))
+def test_every_counter_comes_once_over_stops_and_parallelisms(count: int, parallelisms: list[int], budget: int):
+    job = SourceHarness(lambda: make({"count": count}))
+    tables = [job.run(rows=budget, parallelism=parallelism).table for parallelism in parallelisms]
+    last = job.run(parallelism=4)
+    job.close()
+    assert last.is_final
+    assert sorted(pa.concat_tables([*tables, last.table])["counter"].to_pylist()) == list(range(count))
 
 
-def test_short_sequences_are_shared_out_and_rows_name_their_subtask(runner):
-    rows, _ = runner(lambda: make({"count": 100})).run_epoch(4)
-    assert set(rows["subtask_index"].to_pylist()) == {0, 1, 2, 3}
-    batches, _, _ = runner(lambda: make({"count": 100})).run_subtask(2, 4)
-    assert {index for batch in batches for index in batch["subtask_index"].to_pylist()} == {2}
+def test_short_sequences_are_shared_out_and_rows_name_their_subtask(run_subtask):
+    for task_index in range(4):
+        batches = run_subtask(make({"count": 100}), task_index, 4).batches
+        assert {index for batch in batches for index in batch["subtask_index"].to_pylist()} == {task_index}
 
 
-def test_with_an_interval_event_time_follows_the_counter(runner):
+def test_with_an_interval_event_time_follows_the_counter(run_subtask):
     config = {"count": 3, "eventTimeInterval": 250, "startTime": "2024-01-01T00:00:00Z"}
-    rows, _ = runner(lambda: make(config)).run_epoch()
+    (batch,) = run_subtask(make(config)).batches
     start_us = 1_704_067_200_000_000
-    assert rows["timestamp"].cast(pa.int64()).to_pylist() == [start_us, start_us + 250, start_us + 500]
+    assert batch["timestamp"].cast(pa.int64()).to_pylist() == [start_us, start_us + 250, start_us + 500]
 
 
-def test_without_an_interval_event_time_is_the_clock(runner):
-    job = runner(lambda: make({"count": 3}))
-    rows, _ = job.run_epoch()
-    assert set(rows["timestamp"].cast(pa.int64()).to_pylist()) == {job.clock.now_us()}
+def test_without_an_interval_event_time_is_the_clock(run_subtask):
+    done = run_subtask(make({"count": 3}))
+    (batch,) = done.batches
+    assert batch["timestamp"].cast(pa.int64()).to_pylist() == [done.clock.now_us()] * 3
 
 
-def test_a_rate_spreads_rows_over_time(runner):
-    job = runner(lambda: make({"rate": 10}))
-    batches, finish, _ = job.run_subtask(budget_s=5)
-    assert finish is SourceFinishType.CHECKPOINTED
-    assert sum(batch.num_rows for batch in batches) in (49, 50)
-    assert len({batch["timestamp"][0].as_py() for batch in batches}) == len(batches) > 40
+def test_a_rate_spreads_rows_over_time(run_subtask):
+    done = run_subtask(make({"rate": 10}), seconds=5)
+    assert done.finish_type is SourceFinishType.CHECKPOINTED
+    assert done.row_count in (49, 50)
+    assert len({batch["timestamp"][0].as_py() for batch in done.batches}) == len(done.batches) > 40
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arroyo_core.api import Registry, SourceFinishType, SourceOperator, StopRequest
-from arroyo_core.errors import ConfigError, StateError
+from arroyo_core.errors import ConfigError, OperatorError
+from arroyo_core.testing import SourceHarness
 
 
 def make(config: dict[str, Any]) -> SourceOperator:
@@ -38,6 +39,13 @@ def in_order(table: pa.Table) -> pa.Table:
     return table.sort_by("date_time").combine_chunks()
 
 
+def _rows(config: dict[str, Any]) -> pa.Table:
+    job = SourceHarness(lambda: make(config))
+    rows = job.run_all()
+    job.close()
+    return rows
+
+
 def test_the_plugin_registers_its_source():
     registry = Registry()
     arroyo_register(registry)
@@ -45,26 +53,23 @@ def test_the_plugin_registers_its_source():
 
 
 @pytest.mark.parametrize("name", sorted(TABLES))
-def test_the_declared_schema_is_the_produced_one_and_has_event_time(name: str, runner):
+def test_the_declared_schema_is_the_produced_one_and_has_event_time(name: str):
     declared = make({"table": name}).output_schema([])
     assert declared.schema == TABLES[name].schema
     assert declared.timestamp_column == "date_time"
-    produced, _ = runner(lambda: make({"table": name, "events": 1000})).run_epoch()
+    produced = _rows({"table": name, "events": 1000})
     assert produced.schema == declared.schema
     assert produced.num_rows == {"bid": 920, "auction": 60, "person": 20, "event": 1000}[name]
 
 
-def test_bids_are_the_default_and_make_46_of_50_events(runner):
-    rows, is_final = runner(lambda: make({"events": 1_000_000, "fields": ["auction"]})).run_epoch()
-    assert is_final
-    assert rows.num_rows == 920_000
+def test_bids_are_the_default_and_make_46_of_50_events():
+    assert _rows({"events": 1_000_000, "fields": ["auction"]}).num_rows == 920_000
 
 
-def test_fields_choose_columns_and_their_order(runner):
+def test_fields_choose_columns_and_their_order():
     config = {"events": 5000, "fields": ["price", "auction"]}
     assert make(config).output_schema([]).timestamp_column is None
-    rows, _ = runner(lambda: make(config)).run_epoch()
-    assert rows.combine_chunks().equals(whole("bid", 5000).select(["price", "auction"]))
+    assert _rows(config).combine_chunks().equals(whole("bid", 5000).select(["price", "auction"]))
 
 
 @given(
@@ -76,63 +81,61 @@ def test_fields_choose_columns_and_their_order(runner):
 )
 @settings(max_examples=40, deadline=None)
 def test_stops_and_other_parallelisms_do_not_change_the_rows(
-    runner, name: str, events: int, parallelisms: list[int], budget: int, group: int
+    name: str, events: int, parallelisms: list[int], budget: int, group: int
 ):
     config = {"table": name, "events": events, "seed": 3, "outOfOrderGroupSize": group}
-    job = runner(lambda: make(config))
-    tables = [job.run_epoch(parallelism, budget=budget)[0] for parallelism in parallelisms]
-    rows, is_final = job.run_epoch(2)
-    assert is_final
-    expected = in_order(whole(name, events, seed=3))
-    assert in_order(pa.concat_tables([*tables, rows])).equals(expected)
-    again, is_final = job.run_epoch(3)
-    assert is_final
-    assert again.num_rows == 0
+    job = SourceHarness(lambda: make(config))
+    tables = [job.run(rows=budget, parallelism=parallelism).table for parallelism in parallelisms]
+    last = job.run(parallelism=2)
+    again = job.run(parallelism=3)
+    job.close()
+    assert last.is_final
+    assert in_order(pa.concat_tables([*tables, last.table])).equals(in_order(whole(name, events, seed=3)))
+    assert again.is_final
+    assert not again.batches
 
 
-def test_event_time_ascends_within_a_subtask(runner):
-    batches, _, _ = runner(lambda: make({"events": 300_000, "fields": ["date_time"]})).run_subtask(1, 3)
+def test_event_time_ascends_within_a_subtask(run_subtask):
+    batches = run_subtask(make({"events": 300_000, "fields": ["date_time"]}), 1, 3).batches
     times = pa.chunked_array([batch["date_time"] for batch in batches]).cast(pa.int64()).to_numpy()
     assert len(batches) > 1
     assert (np.diff(times) > 0).all()
 
 
-def test_a_stream_without_end_stops_when_told(runner, stop_request: StopRequest):
-    job = runner(lambda: make({"fields": ["price"]}))
-    batches, finish, state = job.run_subtask(budget=100_000, message=stop_request)
-    assert finish is SourceFinishType.GRACEFUL
-    assert 100_000 <= sum(batch.num_rows for batch in batches) < 140_000
-    assert max(state.values()) > 100_000
+def test_a_stream_without_end_stops_when_told(run_subtask):
+    done = run_subtask(make({"fields": ["price"]}), rows=100_000, message=StopRequest(is_graceful=True))
+    assert done.finish_type is SourceFinishType.GRACEFUL
+    assert 100_000 <= done.row_count < 140_000
+    assert max(done.state.values()) > 100_000
 
 
-def test_batches_of_large_rows_are_small(runner):
-    batches, _, _ = runner(lambda: make({"events": 5000, "avgBidSize": 1 << 20})).run_subtask(budget=1)
-    assert sum(batch.num_rows for batch in batches) <= 64
+def test_batches_of_large_rows_are_small(run_subtask):
+    assert 0 < run_subtask(make({"events": 5000, "avgBidSize": 1 << 20}), rows=1).row_count <= 64
 
 
 @pytest.mark.parametrize("rate", [3, 500, 200_000])
-def test_a_rate_is_kept_over_all_subtasks(runner, rate: float):
-    job = runner(lambda: make({"table": "event", "rate": rate, "fields": ["event_type"]}))
+def test_a_rate_is_kept_over_all_subtasks(run_subtask, rate: float):
+    config = {"table": "event", "rate": rate, "fields": ["event_type"]}
     rows = 0
     for task_index in range(3):
-        batches, finish, _ = job.run_subtask(task_index, 3, budget_s=20)
-        assert finish is SourceFinishType.CHECKPOINTED
-        rows += sum(batch.num_rows for batch in batches)
+        done = run_subtask(make(config), task_index, 3, seconds=20)
+        assert done.finish_type is SourceFinishType.CHECKPOINTED
+        rows += done.row_count
     assert rows == pytest.approx(rate * 20, rel=0.02, abs=3)
 
 
-def test_changed_proportions_are_refused_for_saved_state(runner):
-    job = runner(lambda: make({"events": 5000}))
-    job.run_epoch(budget=1)
-    job.make = lambda: make({"events": 5000, "bidProportion": 10})
-    with pytest.raises(StateError, match="blocks of 500 events, and now they have 140"):
-        job.run_epoch()
+def test_changed_proportions_are_refused_for_saved_state():
+    configs = [{"events": 5000}, {"events": 5000, "bidProportion": 10}]
+    job = SourceHarness(lambda: make(configs.pop(0)))
+    job.run(rows=1)
+    with pytest.raises(OperatorError, match="blocks of 500 events, and now they have 140"):
+        job.run()
+    job.close()
 
 
-def test_other_proportions_are_followed(runner):
+def test_other_proportions_are_followed():
     config = {"table": "event", "events": 1000, "personProportion": 2, "auctionProportion": 2, "bidProportion": 6}
-    rows, _ = runner(lambda: make(config)).run_epoch()
-    assert rows["event_type"].value_counts().to_pylist() == [
+    assert _rows(config)["event_type"].value_counts().to_pylist() == [
         {"values": 0, "counts": 200},
         {"values": 1, "counts": 200},
         {"values": 2, "counts": 600},
