@@ -16,6 +16,10 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
         return pa.string()
     if kind == pa.binary_view():
         return pa.binary()
+    if pa.types.is_list(kind):
+        return pa.list_(plain_type(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, plain_type(field.type)) for field in kind])
     return kind
 
 

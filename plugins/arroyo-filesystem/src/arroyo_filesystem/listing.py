@@ -12,8 +12,8 @@ from arroyo_filesystem.formats.format import EXTENSIONS, Format, format_of
 from arroyo_filesystem.location import Location
 
 GLOB_CHARACTERS = "*?["
-#: Keys of an fsspec `info` that change with the content, best first.
-VERSION_KEYS = ("ETag", "etag", "version_id", "md5", "mtime", "LastModified", "last_modified", "created")
+#: Keys of an fsspec `info` that change with the content, best first; a listing spells them as `info` does.
+VERSION_KEYS = ("ETag", "etag", "mtime")
 
 
 class File(msgspec.Struct, frozen=True, array_like=True):
@@ -21,13 +21,19 @@ class File(msgspec.Struct, frozen=True, array_like=True):
 
     path: str
     size: int
-    #: Another one means other content; empty where the filesystem tells nothing.
+    #: Another one means other content, as `key=value`; empty where the filesystem tells nothing.
     version: str = ""
+
+    def is_changed(self, now: File) -> bool:
+        """Whether the file is another one now; versions of different kinds say nothing."""
+        kind, is_known, _ = self.version.partition("=")
+        is_comparable = bool(is_known) and now.version.startswith(f"{kind}=")
+        return now.size != self.size or (is_comparable and now.version != self.version)
 
 
 def file_of_info(info: dict[str, Any]) -> File:
     """A file from what fsspec tells about it."""
-    version = next((str(info[key]) for key in VERSION_KEYS if info.get(key)), "")
+    version = next((f"{key}={info[key]}" for key in VERSION_KEYS if info.get(key)), "")
     return File(info["name"], int(info["size"] or 0), version)
 
 

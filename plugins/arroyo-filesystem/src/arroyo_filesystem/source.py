@@ -194,11 +194,10 @@ class FilesystemSource(SourceOperator):
             now = file_of_info(self._settings.location.fs.info(file.path))
         except FileNotFoundError:
             raise DataError(f"{file.path}: the file was there when the job began, and is gone") from None
-        is_same_version = not (now.version and file.version) or now.version == file.version
-        if now.size != file.size or not is_same_version:
+        if file.is_changed(now):
             raise DataError(
-                f"{file.path}: the file changed after the job began (it had {file.size} bytes, now {now.size}, "
-                f"version {file.version!r}, now {now.version!r})"
+                f"{file.path}: the file changed after the job began (it had {file.size} bytes, now {now.size}; "
+                f"{file.version or 'no version'}, now {now.version or 'none'})"
             )
 
     def _first_schema(self) -> pa.Schema:

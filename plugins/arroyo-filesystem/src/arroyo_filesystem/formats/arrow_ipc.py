@@ -69,7 +69,7 @@ def _batches(reader: IpcReader, split: Split) -> Iterator[pa.RecordBatch]:
 @contextmanager
 def _open(fs: Any, path: str) -> Iterator[IpcReader]:
     is_local = isinstance(fs, LocalFileSystem)
-    with pa.memory_map(path) if is_local else pa.PythonFile(fs.open(path, "rb")) as source:
+    with pa.memory_map(path) if is_local else pa.PythonFile(fs.open(path, "rb"), mode="r") as source:
         try:
             magic = source.read(len(FILE_MAGIC))
             source.seek(0)

@@ -118,7 +118,7 @@ class _Cutter:
         if self.quote_aware:
             return self._cut_quoted(held, is_ended=is_ended)
         cut = limit if is_ended and limit == len(held) else held.rfind(b"\n", 0, limit) + 1
-        if held.count(b"\n", 0, cut) > self.max_lines:
+        if held.count(b"\n", 0, cut) >= self.max_lines:
             return int(line_ends(held[:cut], quote_aware=False)[self.max_lines - 1])
         return cut
 

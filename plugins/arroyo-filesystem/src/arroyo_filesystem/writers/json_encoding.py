@@ -27,7 +27,7 @@ def encode_lines(batch: pa.RecordBatch) -> Iterator[pa.Buffer]:
     for start in range(0, max(batch.num_rows, 1), PART_ROWS):
         part = batch.slice(start, PART_ROWS)
         objects = _objects(batch.schema.names, part.columns, part.num_rows)
-        yield _content(pc.binary_join_element_wise(objects, "\n", ""))
+        yield _content(pc.binary_join_element_wise(objects, _scalar("\n"), _scalar("")))
 
 
 def _content(text: pa.Array) -> pa.Buffer:

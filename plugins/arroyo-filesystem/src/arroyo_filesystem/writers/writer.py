@@ -157,7 +157,7 @@ def check_writable(file_format: FileFormat, schema: pa.Schema) -> None:
             writer.close()
         except (pa.ArrowException, TypeError) as error:
             raise ConfigError(
-                f"column {field.name!r} is {field.type}, which {file_format.kind} files cannot hold; "
+                f"column {field.name!r} is {field.type}, which {file_format.kind} files cannot hold ({error}); "
                 "leave it out, cast it, or choose another format",
                 field="format",
                 value=str(file_format.kind),
