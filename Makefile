@@ -11,7 +11,13 @@ DEMO := examples/nexmark_hot_bids.yaml
 FOLDERS := $(filter-out $(wildcard plugins/_*/ udfs/_*/),$(patsubst %pyproject.toml,%,$(wildcard plugins/*/pyproject.toml udfs/*/pyproject.toml)))
 PROJECTS := pyproject.toml $(addsuffix pyproject.toml,$(FOLDERS))
 
-# uv takes the interpreters that are there, and waits for slow indexes: pyspark is a 450 MB download.
+# pyspark is published as a source distribution of 450 MB: built once, its wheel serves every environment.
+WHEELHOUSE := $(VENV)/wheelhouse
+PYSPARK := $(shell grep '^pyspark==' constraints.txt)
+export UV_FIND_LINKS := $(CURDIR)/$(WHEELHOUSE)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+# uv takes the interpreters that are there, and is patient with slow indexes.
 export UV_PYTHON_DOWNLOADS := never
 export UV_HTTP_TIMEOUT := 300
 # uv does not read pip's settings; a mirror that pip is told to use serves both.
@@ -35,10 +41,15 @@ $(STAMP): constraints.txt Makefile $(PROJECTS)
 	@python=$$(sh tools/find_python.sh) || exit 1; \
 	    if ! $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
 	        echo "making $(VENV) with $$python"; "$$python" -m venv --clear $(VENV); fi
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt uv
-	@echo "installing the core, the plugins and the tools (pyspark is 450 MB: the first time takes a while)"
-	@$(BIN)/uv pip install --quiet --constraint constraints.txt --build-constraint constraints.txt \
-	    --group dev --editable . $(foreach folder,$(FOLDERS),--editable $(folder))
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt uv
+	@mkdir -p $(WHEELHOUSE)
+	@$(BIN)/python tools/install.py --group build
+	@ls $(WHEELHOUSE)/$(subst ==,-,$(PYSPARK))-*.whl >/dev/null 2>&1 || { \
+	    echo "downloading and building $(PYSPARK): 450 MB, the first time takes a while"; \
+	    rm -f $(WHEELHOUSE)/*; \
+	    $(BIN)/python -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir $(WHEELHOUSE) $(PYSPARK); }
+	@echo "installing the core, the plugins and the tools"
+	@$(BIN)/python tools/install.py --group dev --editable . $(foreach folder,$(FOLDERS),--editable $(folder))
 	@touch $@
 
 java: ## check that Java 17 or newer is there

@@ -1,7 +1,7 @@
 """Teaches tox the folders of this repository: every distribution has an environment per Python.
 
-`tox.ini` holds one generic section. The names `{wheels}`, `{reinstalls}`, `{tests}` and `{sources}` that
-it uses are worked out here from the environment's name: `py311-core`, `py312-arroyo-std`, ...
+`tox.ini` holds one generic section. The names `{wheels}`, `{tests}` and `{sources}` that it uses are
+worked out here from the environment's name: `py311-core`, `py312-arroyo-std`, ...
 """
 
 from __future__ import annotations
@@ -86,7 +86,6 @@ def tox_add_env_config(env_conf: EnvConfigSet, state: State) -> None:
     present = installed_in(name)
     values = {
         "wheels": " ".join(f"dist/{distribution.wheel_name}" for distribution in present),
-        "reinstalls": " ".join(f"--reinstall-package={distribution.project}" for distribution in present),
         "tests": " ".join(test_arguments(name)),
         "sources": " ".join(sources()),
     }
