@@ -41,16 +41,7 @@ def main() -> int:
             f"nothing is called {args.only!r}: choose among {', '.join((*CASES, *ENGINES, 'empty'))}", file=sys.stderr
         )
         return 2
-    dataset = prepare(BUILD / "data", args.events)
-    right = expected(dataset.folder)
-    results = Results(events=args.events, rows=dataset.rows(), answer_rows=right.rows, input_bytes=dataset.size_bytes())
-    for number in range(args.runs):
-        for case, engine in _rotated(chosen, number):
-            run = measure(case, engine, dataset, right)
-            results.runs.append(run)
-            print(
-                f"run {number + 1}  {case:8} {engine:22} {run.job_s:7.2f} s  {results.rows / run.job_s:12,.0f} rows/s"
-            )
+    results = measure_all(chosen, events=args.events, runs=args.runs) if chosen else Results(events=0)
     if _is_chosen(args.only, "empty", "epoch"):
         results.empty_epoch_s, results.bare_job_s = measure_empty_epochs()
     results.runs.sort(key=lambda run: (CASES.index(run.case), ENGINES.index(run.engine)))
@@ -83,6 +74,20 @@ def _rotated(chosen: list[tuple[str, str]], number: int) -> list[tuple[str, str]
     """Another engine is first in every round, so that none always runs on the warmest machine."""
     start = number % max(len(chosen), 1)
     return chosen[start:] + chosen[:start]
+
+
+def measure_all(chosen: list[tuple[str, str]], *, events: int, runs: int) -> Results:
+    """Run everything chosen `runs` times, in turn."""
+    dataset = prepare(BUILD / "data", events)
+    right = expected(dataset.folder)
+    results = Results(events=events, rows=dataset.rows(), answer_rows=right.rows, input_bytes=dataset.size_bytes())
+    for number in range(runs):
+        for case, engine in _rotated(chosen, number):
+            run = measure(case, engine, dataset, right)
+            results.runs.append(run)
+            rate = results.rows / run.job_s
+            print(f"run {number + 1}  {case:8} {engine:22} {run.job_s:7.2f} s  {rate:12,.0f} rows/s", flush=True)
+    return results
 
 
 def measure(case: str, engine: str, dataset: Dataset, right: Digest) -> Run:

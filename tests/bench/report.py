@@ -42,9 +42,11 @@ DuckDB checks every answer: the same rows, and after a shuffle every auction in 
 def _setting(results: Results) -> str:
     about = machine()
     used = ", ".join(f"{name} {number}" for name, number in versions().items())
+    setting = f"{about['day']}, {about['cores']} cores ({about['cpu']}), {about['memory_gib']} GiB. {used}."
+    if not results.runs:
+        return setting
     return (
-        f"{about['day']}, {about['cores']} cores ({about['cpu']}), {about['memory_gib']} GiB. {used}.\n"
-        f"{results.rows:,} bids, {results.input_bytes / 2**20:,.0f} MiB; the query keeps the "
+        f"{setting}\n{results.rows:,} bids, {results.input_bytes / 2**20:,.0f} MiB; the query keeps the "
         f"{results.answer_rows:,} with `price >= {MIN_PRICE}`."
     )
 

@@ -39,9 +39,9 @@ class Summary:
 @dataclass(slots=True, kw_only=True)
 class Results:
     events: int
-    rows: int
-    answer_rows: int
-    input_bytes: int
+    rows: int = 0
+    answer_rows: int = 0
+    input_bytes: int = 0
     runs: list[Run] = field(default_factory=list)
     #: Seconds of empty epochs, and of bare jobs of the same shape.
     empty_epoch_s: list[float] = field(default_factory=list)

@@ -38,7 +38,7 @@ def test_the_declared_schema_has_event_time():
 
 
 @given(st.integers(0, 5000), st.lists(st.integers(1, 9), max_size=3), st.integers(1, 500))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_every_counter_comes_once_over_stops_and_parallelisms(count: int, parallelisms: list[int], budget: int):
     job = SourceHarness(lambda: make({"count": count}))
     tables = [job.run(rows=budget, parallelism=parallelism).table for parallelism in parallelisms]

@@ -79,7 +79,7 @@ def test_fields_choose_columns_and_their_order():
     budget=st.integers(1, 20_000),
     group=st.sampled_from([1, 1, 7, 1000, 4096]),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_stops_and_other_parallelisms_do_not_change_the_rows(
     name: str, events: int, parallelisms: list[int], budget: int, group: int
 ):
