@@ -2,13 +2,16 @@
 
 from arroyo_core.errors import StateError
 from arroyo_core.state.codec import MigratableState
+from arroyo_core.state.compaction import CompactionPolicy
 from arroyo_core.state.config import (
     global_table_config,
     global_table_config_with_version,
     timestamp_table_config,
 )
+from arroyo_core.state.expiring_time_key_map import ExpiringTimeKeyTable
 from arroyo_core.state.failures import EpochTakenError, FencedError
 from arroyo_core.state.global_keyed_map import GlobalKeyedTable, GlobalKeyedTableCheckpointer, GlobalKeyedView
+from arroyo_core.state.key_views import KeyTimeView, LastKeyValueView, Matches
 from arroyo_core.state.keys import hash_key
 from arroyo_core.state.merge import commit_data, merge_operator_metadata
 from arroyo_core.state.messages import (
@@ -31,24 +34,31 @@ from arroyo_core.state.parquet import BackingStore, ParquetBackend, StateBackend
 from arroyo_core.state.protocol import Resolution, ResolutionKind
 from arroyo_core.state.storage import StorageProvider, get_storage_provider
 from arroyo_core.state.table_manager import TableManager
+from arroyo_core.state.time_views import ExpiringTimeKeyView
 
 __all__ = [
     "BackingStore",
     "CheckpointMessage",
     "CommitData",
     "CompactionMessage",
+    "CompactionPolicy",
     "DataOperation",
     "DeleteKey",
     "DeleteTimeKey",
     "DeleteTimeRange",
     "DeleteValue",
     "EpochTakenError",
+    "ExpiringTimeKeyTable",
+    "ExpiringTimeKeyView",
     "FencedError",
     "GlobalKeyedTable",
     "GlobalKeyedTableCheckpointer",
     "GlobalKeyedView",
     "Insert",
+    "KeyTimeView",
     "KeyedData",
+    "LastKeyValueView",
+    "Matches",
     "MigratableState",
     "ParquetBackend",
     "RecordBatchData",

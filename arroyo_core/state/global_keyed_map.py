@@ -231,7 +231,7 @@ class GlobalKeyedTableCheckpointer:
     def finish(self, message: CheckpointMessage) -> tuple[TableSubtaskCheckpointMetadata, int]:
         """Write the change, if there is any; returns the table's part of the checkpoint and the bytes written."""
         table = self._table
-        carried = [*carry_forward(table.carried, key_range=table.access.task_info.key_range), *table.own]
+        carried = [*table.carried, *table.own]
         # Without older files a tombstone has nothing to hide.
         changes = {key: value for key, value in self._changes.items() if carried or value is not None}
         written = table.write(changes, message.epoch) if changes else None
@@ -269,16 +269,18 @@ class GlobalKeyedTable:
         self.access = access
         self.state_version = config.state_version
         self.uses_two_phase_commit = decode_global_config(config).uses_two_phase_commit
-        #: Live files of the checkpoint that was opened, oldest first.
-        self.carried = sorted(files, key=file_order)
+        #: Live files of the checkpoint that was opened, oldest first: what a view reads.
+        self._opened = sorted(files, key=file_order)
+        #: What of them this subtask carries forward, oldest first.
+        self.carried = carry_forward(files, key_range=access.task_info.key_range)
         #: Files this subtask wrote since; their keys may belong to any range.
         self.own: list[StateFile] = []
 
     def view(self, key_type: Any, value_type: Any, send: Callable[[StateMessage], None]) -> GlobalKeyedView[Any, Any]:
         """Read the table; raises before anything is written if a file is of a version that cannot be read."""
-        for version in {file.state_version for file in self.carried}:
+        for version in {file.state_version for file in self._opened}:
             codec.value_decoder(value_type, table=self.name, written=version, current=self.state_version)
-        runs = [(self.access.read(file, FULL_KEY_RANGE), file.state_version) for file in self.carried]
+        runs = [(self.access.read(file, FULL_KEY_RANGE), file.state_version) for file in self._opened]
         return GlobalKeyedView(
             table=self.name,
             stored=StoredValues(runs),

@@ -63,10 +63,9 @@ OPERATION_CODES: Mapping[type, OperationCode] = {
 
 @dataclass(frozen=True, slots=True)
 class RecordBatchData:
-    """Rows of an expiring table, and what they do."""
+    """Rows of an expiring table as a file holds them: with key hash and operation."""
 
-    batch: pa.RecordBatch
-    operation: DataOperation = Insert()
+    rows: pa.Table
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from arroyo_core.api.signals import Watermark
 from arroyo_core.ids import TaskInfo
 from arroyo_core.proto.state_pb2 import (
     OperatorCheckpointMetadata,
@@ -15,17 +16,26 @@ from arroyo_core.proto.state_pb2 import (
     TableSubtaskCheckpointMetadata,
     TableType,
 )
+from arroyo_core.state.compaction import CompactionPolicy, compact_table
+from arroyo_core.state.config import decode_expiring_config, decode_schema
+from arroyo_core.state.expiring_time_key_map import (
+    ExpiringTimeKeyTable,
+    ExpiringTimeKeyTableCheckpointer,
+    ExpiringView,
+)
 from arroyo_core.state.failures import IncompatibleCheckpointError, NoRegisteredTableError, WrongTableKindError
 from arroyo_core.state.file_access import FileAccess
 from arroyo_core.state.files import ReadCounts
 from arroyo_core.state.global_keyed_map import GlobalKeyedTable, GlobalKeyedTableCheckpointer, GlobalKeyedView
+from arroyo_core.state.key_views import KeyTimeView, LastKeyValueView
 from arroyo_core.state.merge import join_subtasks, table_files
 from arroyo_core.state.messages import CheckpointMessage, CommitData, CompactionMessage, StateMessage, TableMessage
 from arroyo_core.state.parquet import ParquetBackend
 from arroyo_core.state.storage import StorageProvider
+from arroyo_core.state.time_views import ExpiringTimeKeyView
 
-Table = GlobalKeyedTable
-TableCheckpointer = GlobalKeyedTableCheckpointer
+Table = GlobalKeyedTable | ExpiringTimeKeyTable
+TableCheckpointer = GlobalKeyedTableCheckpointer | ExpiringTimeKeyTableCheckpointer
 
 
 class TableManager:
@@ -42,11 +52,13 @@ class TableManager:
         tables: Mapping[str, TableConfig],
         access: FileAccess,
         files: Mapping[str, list[StateFile]],
+        compaction: CompactionPolicy,
         now_us: Callable[[], int],
     ) -> None:
         self.task_info = task_info
         self._configs = dict(tables)
         self._access = access
+        self._compaction = compaction
         self._now_us = now_us
         self._tables = {name: self._make_table(name, config, files.get(name, [])) for name, config in tables.items()}
         self._views: dict[str, Any] = {}
@@ -60,6 +72,7 @@ class TableManager:
         tables: Mapping[str, TableConfig],
         storage: StorageProvider,
         checkpoint: OperatorCheckpointMetadata | None,
+        compaction: CompactionPolicy | None = None,
         now_us: Callable[[], int] = lambda: time.time_ns() // 1000,
     ) -> TableManager:
         """The tables as of `checkpoint`, for the key range of `task_info`; empty without a checkpoint.
@@ -69,7 +82,14 @@ class TableManager:
         """
         files = _check_compatible(task_info, tables, checkpoint) if checkpoint is not None else {}
         access = FileAccess(storage=storage, task_info=task_info)
-        return cls(task_info=task_info, tables=tables, access=access, files=files, now_us=now_us)
+        return cls(
+            task_info=task_info,
+            tables=tables,
+            access=access,
+            files=files,
+            compaction=compaction or CompactionPolicy(),
+            now_us=now_us,
+        )
 
     @property
     def read_counts(self) -> ReadCounts:
@@ -85,6 +105,28 @@ class TableManager:
             raise self._wrong_kind(name, "a global keyed table")
         view: GlobalKeyedView[Any, Any] = self._view(
             name, GlobalKeyedView, lambda: table.view(key_type, value_type, self.handle_message)
+        )
+        return view
+
+    def get_expiring_time_key_table(self, name: str, watermark: Watermark | None = None) -> ExpiringTimeKeyView:
+        """The view of an expiring table by event time; rows past retention at `watermark` are left out."""
+        table = self._expiring(name)
+        view: ExpiringTimeKeyView = self._view(
+            name, ExpiringTimeKeyView, lambda: table.time_view(watermark, self.handle_message)
+        )
+        return view
+
+    def get_key_time_table(self, name: str, watermark: Watermark | None = None) -> KeyTimeView:
+        """The view of an expiring table by key, with all rows of a key."""
+        table = self._expiring(name)
+        view: KeyTimeView = self._view(name, KeyTimeView, lambda: table.key_time_view(watermark, self.handle_message))
+        return view
+
+    def get_last_key_value_table(self, name: str) -> LastKeyValueView:
+        """The view of a generational expiring table: the last row of each key."""
+        table = self._expiring(name)
+        view: LastKeyValueView = self._view(
+            name, LastKeyValueView, lambda: table.last_key_value_view(self.handle_message)
         )
         return view
 
@@ -113,9 +155,10 @@ class TableManager:
     ) -> SubtaskCheckpointMetadata:
         """Write this epoch's change of every table; returns what the subtask reports.
 
-        Flushes the change to new files, collects the metadata, writes it (unless `write_metadata`
-        is off: reports carry it too), then drops what is past retention. Called once per
-        epoch, after every input delivered the barrier; another process may run the same epoch.
+        Merges old files where there are too many, flushes the change to new files, collects the
+        metadata, writes it (unless `write_metadata` is off: reports carry it too), then drops what
+        is past retention. Called once per epoch, after every input delivered the barrier; another
+        process may run the same epoch.
         """
         message = CheckpointMessage(
             epoch=epoch,
@@ -124,7 +167,7 @@ class TableManager:
             watermark_us=watermark,
             then_stop=then_stop,
         )
-        written = 0
+        written = self._compact(epoch)
         tables: dict[str, TableSubtaskCheckpointMetadata] = {}
         for name in self._tables:
             tables[name], size_bytes = self._finish(name, message)
@@ -150,11 +193,35 @@ class TableManager:
             ParquetBackend(self._access.storage, task.job_id).write_operator_checkpoint_metadata(operator)
         return metadata
 
+    def _compact(self, epoch: int) -> int:
+        """Merge files of earlier epochs where there are too many; returns the bytes written."""
+        compacted = {
+            name: found
+            for name, table in self._tables.items()
+            if (found := compact_table(table, epoch=epoch, policy=self._compaction)) is not None
+        }
+        if compacted:
+            self.handle_message(CompactionMessage(compacted))
+        return sum(file.size_bytes for found in compacted.values() for file in found.files)
+
     def _make_table(self, name: str, config: TableConfig, files: list[StateFile]) -> Table:
+        if config.table_type == TableType.EXPIRING_KEYED_TIME_TABLE:
+            return ExpiringTimeKeyTable(name=name, config=config, access=self._access, files=files)
         return GlobalKeyedTable(name=name, config=config, access=self._access, files=files)
 
     def _finish(self, name: str, message: CheckpointMessage) -> tuple[TableSubtaskCheckpointMetadata, int]:
-        finished = self._checkpointer(name).finish(message)
+        table, view = self._tables[name], self._views.get(name)
+        if isinstance(table, GlobalKeyedTable):
+            finished = self._global_checkpointer(name).finish(message)
+        else:
+            cutoff_us = table.cutoff_us(message.watermark_us)
+            expiring: ExpiringView | None = view
+            if expiring is not None:
+                expiring.flush(cutoff_us)
+            expired_us = expiring.expired_before_us if isinstance(expiring, ExpiringTimeKeyView) else None
+            finished = self._expiring_checkpointer(name).finish(message, expired_before_us=expired_us)
+            if expiring is not None:
+                expiring.handle_checkpointed(cutoff_us)
         del self._checkpointers[name]
         return finished
 
@@ -164,6 +231,22 @@ class TableManager:
             checkpointer = self._table(name).checkpointer()
             self._checkpointers[name] = checkpointer
         return checkpointer
+
+    def _global_checkpointer(self, name: str) -> GlobalKeyedTableCheckpointer:
+        checkpointer = self._checkpointer(name)
+        assert isinstance(checkpointer, GlobalKeyedTableCheckpointer)
+        return checkpointer
+
+    def _expiring_checkpointer(self, name: str) -> ExpiringTimeKeyTableCheckpointer:
+        checkpointer = self._checkpointer(name)
+        assert isinstance(checkpointer, ExpiringTimeKeyTableCheckpointer)
+        return checkpointer
+
+    def _expiring(self, name: str) -> ExpiringTimeKeyTable:
+        table = self._table(name)
+        if not isinstance(table, ExpiringTimeKeyTable):
+            raise self._wrong_kind(name, "an expiring table")
+        return table
 
     def _table(self, name: str) -> Table:
         table = self._tables.get(name)
@@ -215,5 +298,24 @@ def _check_compatible(
                 f"table {name!r} of operator {task_info.operator_id!r} is {TableType.Name(table.table_type)} in the "
                 f"checkpoint at epoch {identity.epoch}, and declared as {TableType.Name(config.table_type)}"
             )
+        if config.table_type == TableType.EXPIRING_KEYED_TIME_TABLE:
+            _check_rows(name, task_info.operator_id, checkpoint.table_configs[name], config)
         files[name] = list(table_files(table))
     return files
+
+
+def _check_rows(name: str, operator_id: str, written: TableConfig, declared: TableConfig) -> None:
+    before, now = decode_expiring_config(written), decode_expiring_config(declared)
+    old, new = decode_schema(before.schema), decode_schema(now.schema)
+    facts = [
+        ("columns", [f"{f.name} {f.type}" for f in old.schema], [f"{f.name} {f.type}" for f in new.schema]),
+        ("key columns", old.key_columns, new.key_columns),
+        ("event-time column", old.timestamp_column, new.timestamp_column),
+        ("generational", before.generational, now.generational),
+    ]
+    for what, found, wanted in facts:
+        if found != wanted:
+            raise IncompatibleCheckpointError(
+                f"table {name!r} of operator {operator_id!r} has {what} {found} in the checkpoint, "
+                f"and is declared with {wanted}"
+            )

@@ -1,0 +1,173 @@
+"""Levelled compaction: which files to merge is a pure choice, merging them another matter.
+
+Files of one epoch and writer, or split off one merge, form a run. Runs are ordered by age, and only
+neighbours are merged, so the result stands where they stood. A subtask merges only what is live in
+its own key range; the checkpoint then refers to the new files instead. Nothing is changed in
+place: until that checkpoint is published the new files are orphans, and afterwards the old ones
+stay for as long as a kept checkpoint needs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+import pyarrow as pa
+
+from arroyo_core.proto.state_pb2 import StateFile
+from arroyo_core.state.config import OPERATION_COLUMN
+from arroyo_core.state.expiring_time_key_map import ExpiringTimeKeyTable
+from arroyo_core.state.files import key_hashes, sort_by_key_hash
+from arroyo_core.state.global_keyed_map import GLOBAL_KEY_VALUE_SCHEMA, GlobalKeyedTable
+from arroyo_core.state.keys import group_codes
+from arroyo_core.state.messages import Compacted, OperationCode
+from arroyo_core.state.references import carry_forward, file_order, live_range
+from arroyo_core.state.rows import operations
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionPolicy:
+    """When runs are merged and how large files may get."""
+
+    #: This many neighbouring runs of one level, or below it, are merged into one of the next.
+    fan_in: int = 4
+    #: Runs up to this size are of level 0; each level is `fan_in` times larger.
+    level_bytes: int = 256 * 1024
+    #: A merged run is split by key range into files of at most about this many rows.
+    max_file_rows: int = 2_000_000
+    is_enabled: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _SizedRun:
+    files: tuple[StateFile, ...]
+    level: int
+    version: int
+
+
+def choose_files(files: Sequence[StateFile], policy: CompactionPolicy) -> list[StateFile]:
+    """The files to merge, oldest first: the lowest level that has enough neighbours; none if no level has."""
+    if not policy.is_enabled:
+        return []
+    runs = _runs(files, policy)
+    for level in sorted({run.level for run in runs}):
+        best: list[_SizedRun] = []
+        for is_low, window in groupby(runs, key=lambda run: (run.level <= level, run.version)):
+            neighbours = list(window)
+            if is_low[0] and len(neighbours) >= max(policy.fan_in, len(best) + 1):
+                best = neighbours
+        if best:
+            return [file for run in best for file in run.files]
+    return []
+
+
+def live_bytes(file: StateFile) -> int:
+    """About how much of the file is live: key hashes are spread evenly."""
+    start, end = live_range(file)
+    if start > end:
+        return 0
+    span = file.max_key_hash - file.min_key_hash + 1
+    return max(1, file.size_bytes * (end - start + 1) // span)
+
+
+def compact_table(
+    table: GlobalKeyedTable | ExpiringTimeKeyTable, *, epoch: int, policy: CompactionPolicy
+) -> Compacted | None:
+    """Merge what `choose_files` says, into new files of `epoch`; None if there is nothing to merge."""
+    key_range = table.access.task_info.key_range
+    shadows = isinstance(table, ExpiringTimeKeyTable) and table.format.is_generational
+    table.carried = carry_forward(table.carried, key_range=key_range, shadows=shadows)
+    chosen = choose_files(table.carried, policy)
+    if not chosen:
+        return None
+    is_oldest = file_order(chosen[0]) == file_order(table.carried[0])
+    if isinstance(table, ExpiringTimeKeyTable):
+        rows = _merge_expiring(table, chosen, is_oldest=is_oldest)
+        timestamp_column = table.format.schema.timestamp_column
+    else:
+        rows = _merge_global(table, chosen, is_oldest=is_oldest)
+        timestamp_column = None
+    written = []
+    for part in split_by_key_range(rows, policy.max_file_rows):
+        file = table.access.write(
+            part,
+            table_name=table.name,
+            epoch=epoch,
+            state_version=chosen[-1].state_version,
+            compaction_generation=max(file.compaction_generation for file in chosen) + 1,
+            timestamp_column=timestamp_column,
+        )
+        # The merged rows are as old as the newest of them, not as new as this epoch.
+        file.epoch, file.subtask_index = chosen[-1].epoch, chosen[-1].subtask_index
+        written.append(file)
+    return Compacted(chosen, written)
+
+
+def split_by_key_range(rows: pa.Table, max_rows: int) -> list[pa.Table]:
+    """A sorted table in parts of about `max_rows`; all rows of one hash are in one part."""
+    hashes = key_hashes(rows)
+    parts: list[pa.Table] = []
+    start = 0
+    while start < len(hashes):
+        end = min(start + max_rows, len(hashes))
+        if end < len(hashes):
+            end = int(np.searchsorted(hashes, hashes[end - 1], side="right"))
+        parts.append(rows.slice(start, end - start))
+        start = end
+    return parts
+
+
+def _runs(files: Sequence[StateFile], policy: CompactionPolicy) -> list[_SizedRun]:
+    ordered = sorted(files, key=lambda file: (file.epoch, file.subtask_index, file.compaction_generation))
+    runs = []
+    for _, members in groupby(ordered, key=lambda f: (f.epoch, f.subtask_index, f.compaction_generation)):
+        run = tuple(sorted(members, key=file_order))
+        level, limit = 0, policy.level_bytes
+        size = sum(live_bytes(file) for file in run)
+        while size > limit:
+            level, limit = level + 1, limit * policy.fan_in
+        runs.append(_SizedRun(run, level, run[0].state_version))
+    return runs
+
+
+def _merge_global(table: GlobalKeyedTable, files: Sequence[StateFile], *, is_oldest: bool) -> pa.Table:
+    key_range = table.access.task_info.key_range
+    parts = [table.access.read(file, key_range).select(GLOBAL_KEY_VALUE_SCHEMA.names) for file in files]
+    rows = sort_by_key_hash(
+        pa.concat_tables([GLOBAL_KEY_VALUE_SCHEMA.empty_table(), *(_plain(part) for part in parts)])
+    )
+    if rows.num_rows == 0:
+        return rows
+    codes = group_codes(key_hashes(rows), [rows.column("key")])
+    newest = np.empty(int(codes.max()) + 1, dtype=np.int64)
+    newest[codes] = np.arange(rows.num_rows)
+    keep = np.zeros(rows.num_rows, dtype=np.bool_)
+    keep[newest] = True
+    if is_oldest:
+        keep &= operations(rows) == OperationCode.INSERT
+    return rows.filter(pa.array(keep)).combine_chunks()
+
+
+def _merge_expiring(table: ExpiringTimeKeyTable, files: Sequence[StateFile], *, is_oldest: bool) -> pa.Table:
+    parts = []
+    for file in files:
+        rows = _plain(table.read(file))
+        if table.format.is_generational and file.HasField("live_from_us") and rows.num_rows:
+            rows = _mark_expired(table, rows, file.live_from_us)
+        parts.append(rows)
+    rows = sort_by_key_hash(pa.concat_tables([table.format.empty(), *parts]))
+    return table.simplify(rows, is_oldest=is_oldest, cutoff_us=None).combine_chunks()
+
+
+def _mark_expired(table: ExpiringTimeKeyTable, rows: pa.Table, live_from_us: int) -> pa.Table:
+    """Expired rows of a last-value table as deletes: they hide older rows of their key, and no more."""
+    codes = operations(rows).copy()
+    codes[table.format.times_us(rows) < live_from_us] = OperationCode.DELETE_KEY
+    index = rows.schema.get_field_index(OPERATION_COLUMN)
+    return rows.set_column(index, rows.schema.field(index), pa.array(codes))
+
+
+def _plain(rows: pa.Table) -> pa.Table:
+    return rows.replace_schema_metadata(None)

@@ -1,0 +1,200 @@
+"""The expiring table: rows with an event time and routing keys, kept while retention lasts.
+
+A subtask holds the rows of its key range. Each checkpoint writes the rows (and deletes) of the epoch;
+what older files hold is carried forward by reference, cut to the key range and to what is not expired.
+A table declared `generational` holds one row per key: the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+
+from arroyo_core.api.signals import Watermark
+from arroyo_core.proto.state_pb2 import (
+    ExpiringKeyedTimeTableSubtaskCheckpointMetadata,
+    StateFile,
+    TableConfig,
+    TableSubtaskCheckpointMetadata,
+    TableType,
+)
+from arroyo_core.state.config import decode_expiring_config, decode_schema
+from arroyo_core.state.failures import StateValueError, WrongTableKindError
+from arroyo_core.state.file_access import FileAccess
+from arroyo_core.state.files import sort_by_key_hash
+from arroyo_core.state.key_views import KeyTimeView, LastKeyValueView
+from arroyo_core.state.messages import CheckpointMessage, Compacted, RecordBatchData, StateMessage, TableData
+from arroyo_core.state.references import carry_forward, file_order
+from arroyo_core.state.rows import RowFormat
+from arroyo_core.state.runs import Run, later
+from arroyo_core.state.time_views import ExpiringTimeKeyView
+
+ExpiringView = ExpiringTimeKeyView | KeyTimeView | LastKeyValueView
+Send = Callable[[StateMessage], None]
+
+
+class ExpiringTimeKeyTable:
+    """One expiring table of one subtask."""
+
+    table_type = TableType.EXPIRING_KEYED_TIME_TABLE
+
+    def __init__(self, *, name: str, config: TableConfig, access: FileAccess, files: Sequence[StateFile]) -> None:
+        settings = decode_expiring_config(config)
+        self.name = name
+        self.access = access
+        self.retention_us = settings.retention_us
+        self.format = RowFormat(
+            table=name,
+            schema=decode_schema(settings.schema),
+            is_generational=settings.generational,
+            unkeyed_hash=access.task_info.key_range.start,
+        )
+        #: Live files inside this subtask's key range, oldest first.
+        self.carried = carry_forward(files, key_range=access.task_info.key_range, shadows=self.format.is_generational)
+
+    def cutoff_us(self, watermark_us: int | None) -> int | None:
+        """Rows before this are past retention; None while there is no watermark or no event time."""
+        if watermark_us is None or self.format.schema.timestamp_column is None:
+            return None
+        return watermark_us - self.retention_us
+
+    def time_view(self, watermark: Watermark | None, send: Send) -> ExpiringTimeKeyView:
+        if self.format.schema.timestamp_column is None:
+            raise WrongTableKindError(f"table {self.name!r} has no event-time column: it has no view by time")
+        self._refuse_generational("a view by time")
+        cutoff_us = self._restore_cutoff(watermark)
+        tables = [run.rows for run in self._runs(cutoff_us)]
+        rows = self.format.resolve_deletes(pa.concat_tables([self.format.empty(), *tables]), keep_deletes=False)
+        return ExpiringTimeKeyView(
+            table=self.name, row_format=self.format, rows=rows, retention_us=self.retention_us, send=send
+        )
+
+    def key_time_view(self, watermark: Watermark | None, send: Send) -> KeyTimeView:
+        self._need_keys("a view by key")
+        self._refuse_generational("a view of all rows of a key")
+        cutoff_us = self._restore_cutoff(watermark)
+        return KeyTimeView(
+            table=self.name, row_format=self.format, runs=self._runs(cutoff_us), cutoff_us=cutoff_us, send=send
+        )
+
+    def last_key_value_view(self, send: Send) -> LastKeyValueView:
+        self._need_keys("a view by key")
+        if not self.format.is_generational:
+            raise WrongTableKindError(
+                f"table {self.name!r} must be declared with generational=True to hold the last row of each key"
+            )
+        generation = max((file.epoch for file in self.carried), default=0) + 1
+        return LastKeyValueView(
+            table=self.name,
+            row_format=self.format,
+            runs=self._runs(None),
+            generation=generation,
+            cutoff_us=None,
+            send=send,
+        )
+
+    def checkpointer(self) -> ExpiringTimeKeyTableCheckpointer:
+        return ExpiringTimeKeyTableCheckpointer(self)
+
+    def simplify(self, rows: pa.Table, *, is_oldest: bool, cutoff_us: int | None) -> pa.Table:
+        """Rows in order without those that later ones make void; deletes stay unless nothing is older."""
+        if self.format.is_generational:
+            newest = self.format.last_of_each_key(rows, keep_deletes=not is_oldest)
+            return self.format.expire(newest, cutoff_us) if is_oldest else newest
+        return self.format.resolve_deletes(self.format.expire(rows, cutoff_us), keep_deletes=not is_oldest)
+
+    def swap_compacted(self, compacted: Compacted) -> None:
+        """Let new files stand for those they were made of."""
+        replaced = {(file.path, file.live_key_start) for file in compacted.replaced}
+        kept = [file for file in self.carried if (file.path, file.live_key_start) not in replaced]
+        self.carried = sorted([*kept, *compacted.files], key=file_order)
+
+    def read(self, file: StateFile) -> pa.Table:
+        """The live rows of a file; of a generational table also expired ones, which still hide older rows."""
+        rows = self.access.read(file, self.access.task_info.key_range)
+        if not file.HasField("live_from_us") or self.format.is_generational:
+            return rows
+        is_live = file.HasField("min_timestamp_us") and file.min_timestamp_us >= file.live_from_us
+        return rows if is_live and not file.delete_rows else self.format.expire(rows, file.live_from_us)
+
+    def _runs(self, cutoff_us: int | None) -> list[Run]:
+        runs = []
+        for file in self.carried:
+            live_from_us = file.live_from_us if file.HasField("live_from_us") else None
+            rows = self.read(file)
+            if not self.format.is_generational:
+                rows = self.format.expire(rows, cutoff_us)
+                live_from_us = None
+            runs.append(Run.of_sorted(rows, live_from_us))
+        return runs
+
+    def _restore_cutoff(self, watermark: Watermark | None) -> int | None:
+        return self.cutoff_us(watermark.event_time_us if watermark is not None else None)
+
+    def _need_keys(self, wanted: str) -> None:
+        if self.format.schema.key_columns is None:
+            raise WrongTableKindError(f"table {self.name!r} has no key columns: it has not {wanted}")
+
+    def _refuse_generational(self, wanted: str) -> None:
+        if self.format.is_generational:
+            raise WrongTableKindError(
+                f"table {self.name!r} is declared with generational=True: it holds the last row of each key, "
+                f"and has not {wanted}"
+            )
+
+
+class ExpiringTimeKeyTableCheckpointer:
+    """Collects one epoch's change of an expiring table, and writes it."""
+
+    def __init__(self, table: ExpiringTimeKeyTable) -> None:
+        self._table = table
+        self._rows: list[pa.Table] = []
+
+    def insert_data(self, data: TableData) -> None:
+        if not isinstance(data, RecordBatchData):
+            raise StateValueError(f"table {self._table.name!r} holds rows; it takes no {type(data).__name__}")
+        self._rows.append(data.rows)
+
+    def finish(
+        self, message: CheckpointMessage, *, expired_before_us: int | None = None
+    ) -> tuple[TableSubtaskCheckpointMetadata, int]:
+        """Write the change, if there is any; returns the table's part of the checkpoint and the bytes written.
+
+        Rows of earlier epochs before `expired_before_us` are dropped; those of this epoch are not.
+        """
+        table = self._table
+        cutoff_us = table.cutoff_us(message.watermark_us)
+        table.carried = carry_forward(
+            table.carried,
+            key_range=table.access.task_info.key_range,
+            cutoff_us=later(cutoff_us, expired_before_us),
+            shadows=table.format.is_generational,
+        )
+        written = self._write(message.epoch, cutoff_us)
+        if written is not None:
+            table.carried.append(written)
+        metadata = TableSubtaskCheckpointMetadata(
+            subtask_index=table.access.task_info.task_index,
+            table_type=TableType.EXPIRING_KEYED_TIME_TABLE,
+            expiring_keyed_time=ExpiringKeyedTimeTableSubtaskCheckpointMetadata(files=table.carried),
+        )
+        return metadata, written.size_bytes if written is not None else 0
+
+    def _write(self, epoch: int, cutoff_us: int | None) -> StateFile | None:
+        if not self._rows:
+            return None
+        table = self._table
+        rows = sort_by_key_hash(pa.concat_tables(self._rows))
+        rows = table.simplify(rows, is_oldest=not table.carried, cutoff_us=cutoff_us)
+        if rows.num_rows == 0:
+            return None
+        file = table.access.write(
+            rows,
+            table_name=table.name,
+            epoch=epoch,
+            timestamp_column=table.format.schema.timestamp_column,
+        )
+        if cutoff_us is not None:
+            file.live_from_us = cutoff_us
+        return file

@@ -1,0 +1,248 @@
+"""Views of expiring tables by key: all rows of a key, and the last row of a key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from arroyo_core.state.keys import Mask, Rows
+from arroyo_core.state.messages import (
+    DataOperation,
+    DeleteKey,
+    Insert,
+    OperationCode,
+    RecordBatchData,
+    StateMessage,
+    TableMessage,
+)
+from arroyo_core.state.rows import RowFormat, operations
+from arroyo_core.state.runs import Run, RunSet, is_live, later
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Rows of a table that have the key of a row of the batch that was looked up.
+
+    `query_rows[i]` is the row of that batch to which row i of `batch` belongs, in ascending order.
+    """
+
+    query_rows: Rows
+    batch: pa.RecordBatch
+
+
+class KeyTimeView:
+    """All rows of each key, in the order they were inserted; made for joins.
+
+    Rows past retention disappear from reads when the watermark moves (`expire`), and from memory at
+    the next checkpoint.
+    """
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        row_format: RowFormat,
+        runs: list[Run],
+        cutoff_us: int | None,
+        send: Callable[[StateMessage], None],
+    ) -> None:
+        self._table = table
+        self._format = row_format
+        self._cutoff_us = cutoff_us
+        self._send = send
+        self._runs = RunSet(row_format, self._simplify)
+        for run in runs:
+            self._runs.restore(run)
+
+    def insert(self, batch: pa.RecordBatch) -> None:
+        """Add rows; they are durable with the next checkpoint."""
+        self._apply(batch, Insert())
+
+    def delete(self, operation: DataOperation, batch: pa.RecordBatch) -> None:
+        """Delete what `operation` says for each row of `batch`; only rows inserted before go."""
+        self._apply(batch, operation)
+
+    def get_batch(self, keys: pa.RecordBatch) -> pa.RecordBatch:
+        """Every live row with a key that is in `keys`, grouped by the rows of `keys`."""
+        return self.lookup(keys).batch
+
+    def lookup(self, keys: pa.RecordBatch) -> Matches:
+        """Every live row for each row of `keys`; a key that appears twice finds its rows twice."""
+        wanted = self._format.cast_keys(keys)
+        hashes = self._format.hash_keys(wanted, keys.num_rows)
+        queries: list[Rows] = []
+        tables: list[pa.Table] = []
+        for run in self._runs.runs():
+            query_rows, rows = run.find(self._format.key_columns, wanted, hashes)
+            found = run.rows.take(pa.array(rows))
+            queries.append(query_rows)
+            tables.append(found)
+        if not tables:
+            return Matches(np.empty(0, dtype=np.int64), self._format.decode(self._format.empty()))
+        return self._order(np.concatenate(queries), pa.concat_tables(tables))
+
+    def get_all(self) -> pa.RecordBatch:
+        """Every live row, in no particular order."""
+        tables = [self._live(run.rows) for run in self._runs.runs()]
+        rows = pa.concat_tables([self._format.empty(), *tables])
+        return self._format.decode(self._format.resolve_deletes(rows, keep_deletes=False))
+
+    def expire(self, watermark_us: int, retention_us: int) -> None:
+        """The watermark moved: rows before it minus the retention count no more."""
+        self._cutoff_us = later(self._cutoff_us, watermark_us - retention_us)
+
+    def flush(self, cutoff_us: int | None) -> None:
+        """Nothing is held back: every change was sent when it happened."""
+
+    def handle_checkpointed(self, cutoff_us: int | None) -> None:
+        """Free the memory of rows past retention, once they are a good part of a run."""
+        self._cutoff_us = later(self._cutoff_us, cutoff_us)
+        if self._cutoff_us is None or self._format.schema.timestamp_column is None:
+            return
+        kept: list[Run] = []
+        for run in self._runs.runs():
+            live = self._live(run.rows)
+            kept.append(Run.of_sorted(live) if live.num_rows * 4 < run.rows.num_rows * 3 else run)
+        self._runs.replace(kept)
+
+    def _apply(self, batch: pa.RecordBatch, operation: DataOperation) -> None:
+        if batch.num_rows == 0:
+            return
+        rows = self._format.encode(batch, operation)
+        self._runs.append(rows)
+        self._send(TableMessage(self._table, RecordBatchData(rows)))
+
+    def _live(self, rows: pa.Table) -> pa.Table:
+        return self._format.expire(rows, self._cutoff_us)
+
+    def _simplify(self, rows: pa.Table, is_oldest: bool) -> pa.Table:
+        return self._format.resolve_deletes(self._live(rows), keep_deletes=not is_oldest)
+
+    def _order(self, queries: Rows, rows: pa.Table) -> Matches:
+        """By row of the query; runs come oldest first, so a stable sort keeps the order within a key."""
+        codes = operations(rows)
+        if (codes != OperationCode.INSERT).any():
+            # The same delete was found once for each query row of its key: tell the copies apart by the query.
+            tagged = rows.set_column(
+                rows.schema.get_field_index("_key_hash"), "_key_hash", pa.array(queries.astype(np.uint64))
+            )
+            numbered = tagged.append_column("_row", pa.array(np.arange(rows.num_rows)))
+            alive = self._format.resolve_deletes(numbered, keep_deletes=False).column("_row").to_numpy()
+            queries, rows = queries[alive], rows.take(pa.array(alive))
+        live = is_live(self._format, rows, self._cutoff_us)
+        if not live.all():
+            queries, rows = queries[live], rows.filter(pa.array(live))
+        order = np.argsort(queries, kind="stable")
+        return Matches(queries[order], self._format.decode(rows.take(pa.array(order))))
+
+
+class LastKeyValueView:
+    """The last row of each key: upsert, delete, and vectorised lookups of whole batches of keys."""
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        row_format: RowFormat,
+        runs: list[Run],
+        generation: int,
+        cutoff_us: int | None,
+        send: Callable[[StateMessage], None],
+    ) -> None:
+        self._table = table
+        self._format = row_format
+        self._generation = generation
+        self._cutoff_us = cutoff_us
+        self._send = send
+        self._runs = RunSet(row_format, self._simplify)
+        for run in runs:
+            self._runs.restore(run)
+
+    def upsert(self, batch: pa.RecordBatch) -> None:
+        """Set the row of each key in `batch`; of two rows of one key the later counts."""
+        self._apply(batch, Insert())
+
+    def delete(self, keys: pa.RecordBatch) -> None:
+        """Forget each key in `keys`; columns other than the keys are ignored."""
+        self._apply(keys, DeleteKey())
+
+    def get(self, keys: pa.RecordBatch) -> tuple[Mask, pa.RecordBatch]:
+        """For each row of `keys`: whether the key has a row; and those rows, in the order of `keys`."""
+        rows_of, rows = self._newest(keys)
+        return rows_of >= 0, self._format.decode(rows)
+
+    def get_aligned(self, keys: pa.RecordBatch) -> pa.RecordBatch:
+        """One row for each row of `keys`: the key's row, or all nulls."""
+        rows_of, rows = self._newest(keys)
+        found = rows.select(self._format.schema.schema.names)
+        taken = found.take(pa.array(rows_of, mask=rows_of < 0))
+        return pa.RecordBatch.from_arrays([column.combine_chunks() for column in taken.columns], schema=found.schema)
+
+    def get_all(self) -> pa.RecordBatch:
+        """The last row of every key, in no particular order."""
+        tables = []
+        for run in self._runs.runs():
+            live = is_live(self._format, run.rows, later(run.live_from_us, self._cutoff_us))
+            tables.append(run.rows.append_column("_live", pa.array(live)))
+        if not tables:
+            return self._format.decode(self._format.empty())
+        rows = self._format.last_of_each_key(pa.concat_tables(tables), keep_deletes=False)
+        return self._format.decode(rows.filter(rows.column("_live")))
+
+    def __len__(self) -> int:
+        return int(self.get_all().num_rows)
+
+    def expire(self, watermark_us: int, retention_us: int) -> None:
+        """The watermark moved: a row before it minus the retention counts no more."""
+        self._cutoff_us = later(self._cutoff_us, watermark_us - retention_us)
+
+    def flush(self, cutoff_us: int | None) -> None:
+        """Nothing is held back: every change was sent when it happened."""
+
+    def handle_checkpointed(self, cutoff_us: int | None) -> None:
+        """Rows past retention stop to count; their memory goes when their run is merged."""
+        self._cutoff_us = later(self._cutoff_us, cutoff_us)
+        self._generation += 1
+
+    def _apply(self, batch: pa.RecordBatch, operation: DataOperation) -> None:
+        if batch.num_rows == 0:
+            return
+        rows = self._format.encode(batch, operation, self._generation)
+        self._runs.append(rows)
+        self._send(TableMessage(self._table, RecordBatchData(rows)))
+
+    def _newest(self, keys: pa.RecordBatch) -> tuple[Rows, pa.Table]:
+        """For each row of `keys` the number of its row in the table returned with it, or -1."""
+        wanted = self._format.cast_keys(keys)
+        hashes = self._format.hash_keys(wanted, keys.num_rows)
+        open_rows: Rows = np.arange(keys.num_rows)
+        rows_of: Rows = np.full(keys.num_rows, -1, dtype=np.int64)
+        tables: list[pa.Table] = []
+        for run in reversed(self._runs.runs()):
+            if len(open_rows) == 0:
+                break
+            is_partial = len(open_rows) < keys.num_rows
+            part = wanted.take(pa.array(open_rows)) if is_partial else wanted
+            query_rows, found = run.find(self._format.key_columns, part, hashes[open_rows])
+            if len(query_rows) == 0:
+                continue
+            newest = np.full(len(open_rows), -1, dtype=np.int64)
+            newest[query_rows] = found
+            hit = np.flatnonzero(newest >= 0)
+            rows = run.rows.take(pa.array(newest[hit]))
+            counts = operations(rows) == OperationCode.INSERT
+            counts &= is_live(self._format, rows, later(run.live_from_us, self._cutoff_us))
+            numbers = np.cumsum(counts) - 1 + sum(table.num_rows for table in tables)
+            rows_of[open_rows[hit[counts]]] = numbers[counts]
+            tables.append(rows if counts.all() else rows.filter(pa.array(counts)))
+            open_rows = np.delete(open_rows, hit)
+        rows = pa.concat_tables([self._format.empty(), *tables])
+        order = rows_of[rows_of >= 0]
+        rows_of[rows_of >= 0] = np.arange(len(order))
+        return rows_of, rows.take(pa.array(order))
+
+    def _simplify(self, rows: pa.Table, is_oldest: bool) -> pa.Table:
+        return self._format.last_of_each_key(rows, keep_deletes=not is_oldest)

@@ -1,0 +1,203 @@
+"""The view of an expiring table by event time."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from arroyo_core.api.signals import Watermark
+from arroyo_core.state.config import OPERATION_COLUMN
+from arroyo_core.state.failures import StateValueError
+from arroyo_core.state.messages import (
+    DataOperation,
+    Insert,
+    OperationCode,
+    RecordBatchData,
+    StateMessage,
+    TableMessage,
+)
+from arroyo_core.state.rows import RowFormat
+from arroyo_core.state.runs import later
+
+
+class ExpiringTimeKeyView:
+    """Batches by event time, oldest first; made for windows.
+
+    Rows live in two halves: inserted since the last flush, and written. A row that expires before it was
+    written never is. Expiring the oldest times costs nothing: the checkpoint only records up
+    to where the table is empty; a time in the middle is recorded as deletes.
+    """
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        row_format: RowFormat,
+        rows: pa.Table,
+        retention_us: int,
+        send: Callable[[StateMessage], None],
+    ) -> None:
+        self._table = table
+        self._format = row_format
+        self._retention_us = retention_us
+        self._send = send
+        self._inserted: dict[int, list[pa.Table]] = {}
+        #: Written by an earlier checkpoint.
+        self._written: dict[int, list[pa.Table]] = {}
+        #: Sent for this epoch's checkpoint.
+        self._flushed: dict[int, list[pa.Table]] = {}
+        self._written_times: list[int] = []
+        #: Rows of earlier checkpoints before this time are expired.
+        self.expired_before_us: int | None = None
+        self._remember_written(_split(row_format, rows))
+
+    def insert(self, timestamp_us: int, batch: pa.RecordBatch) -> None:
+        """Add rows that all have the event time `timestamp_us`."""
+        for time_us, rows in _split(self._format, self._format.encode(batch)):
+            if time_us != timestamp_us:
+                raise StateValueError(f"table {self._table!r}: a row of time {time_us} was inserted as {timestamp_us}")
+            self._inserted.setdefault(time_us, []).append(rows)
+
+    def insert_batch(self, batch: pa.RecordBatch) -> None:
+        """Add rows of any event times."""
+        for time_us, rows in _split(self._format, self._format.encode(batch)):
+            self._inserted.setdefault(time_us, []).append(rows)
+
+    def delete(self, operation: DataOperation, batch: pa.RecordBatch) -> None:
+        """Delete what `operation` says for each row of `batch`; looks at every row of the table."""
+        if isinstance(operation, Insert):
+            raise StateValueError(f"table {self._table!r}: an insert is no delete")
+        self.flush()
+        deletes = self._format.encode(batch, operation)
+        for half in (self._written, self._flushed):
+            rows = pa.concat_tables(
+                [self._format.empty(), *(part for parts in half.values() for part in parts), deletes]
+            )
+            kept = _split(self._format, self._format.resolve_deletes(rows, keep_deletes=False))
+            half.clear()
+            for time_us, part in kept:
+                half.setdefault(time_us, []).append(part)
+        self._send(TableMessage(self._table, RecordBatchData(deletes)))
+
+    def get_min_time(self) -> int | None:
+        """The earliest event time with rows, in microseconds."""
+        return min((time_us for half in self._halves() for time_us in half), default=None)
+
+    def times(self) -> list[int]:
+        """Every event time with rows, in order."""
+        return sorted({time_us for half in self._halves() for time_us in half})
+
+    def get_batches(self, timestamp_us: int) -> list[pa.RecordBatch]:
+        """The rows of one event time, oldest first."""
+        return [
+            self._format.decode(rows)
+            for half in (self._written, self._flushed, self._inserted)
+            for rows in half.get(timestamp_us, ())
+        ]
+
+    def all_batches_for_watermark(
+        self, watermark: Watermark | int | None = None
+    ) -> Iterator[tuple[int, list[pa.RecordBatch]]]:
+        """Every event time with its rows, oldest first, that retention keeps at `watermark`; None keeps all."""
+        watermark_us = watermark.event_time_us if isinstance(watermark, Watermark) else watermark
+        for time_us in self.times():
+            if watermark_us is None or time_us >= watermark_us - self._retention_us:
+                yield time_us, self.get_batches(time_us)
+
+    def expire_timestamp(self, timestamp_us: int) -> list[pa.RecordBatch]:
+        """Remove the rows of one event time, and return them."""
+        batches = self.get_batches(timestamp_us)
+        self._inserted.pop(timestamp_us, None)
+        self._forget_sent([timestamp_us])
+        if timestamp_us in self._written:
+            if timestamp_us == self._first_written():
+                self._expire_written(timestamp_us + 1)
+            else:
+                self._send_deletes(self._written.pop(timestamp_us))
+        return batches
+
+    def expire_before(self, time_us: int) -> list[tuple[int, list[pa.RecordBatch]]]:
+        """Remove all rows before `time_us`, and return them, by event time, oldest first."""
+        expired = [(found, self.get_batches(found)) for found in self.times() if found < time_us]
+        for found, _ in expired:
+            self._inserted.pop(found, None)
+        self._forget_sent([found for found, _ in expired])
+        self._expire_written(time_us)
+        return expired
+
+    def flush(self, cutoff_us: int | None = None) -> None:
+        """Hand what was inserted to the next checkpoint; called by it, and by operators that like to."""
+        if cutoff_us is not None:
+            self._drop_before(cutoff_us)
+        for time_us in sorted(self._inserted):
+            self.flush_timestamp(time_us)
+
+    def flush_timestamp(self, timestamp_us: int) -> None:
+        """Hand what was inserted for one event time to the next checkpoint."""
+        parts = self._inserted.pop(timestamp_us, [])
+        if parts:
+            self._send(TableMessage(self._table, RecordBatchData(pa.concat_tables(parts))))
+            self._flushed.setdefault(timestamp_us, []).extend(parts)
+
+    def handle_checkpointed(self, cutoff_us: int | None) -> None:
+        """The checkpoint was written: what was flushed is written now, what is past retention goes."""
+        # Rows that come late belong to later files, which the time expired so far does not concern.
+        self.expired_before_us = None
+        flushed = [(time_us, part) for time_us, parts in self._flushed.items() for part in parts]
+        self._flushed.clear()
+        self._remember_written(flushed)
+        if cutoff_us is not None:
+            self._drop_before(cutoff_us)
+
+    def _halves(self) -> tuple[dict[int, list[pa.Table]], ...]:
+        return (self._written, self._flushed, self._inserted)
+
+    def _remember_written(self, parts: list[tuple[int, pa.Table]]) -> None:
+        for time_us, part in parts:
+            if time_us not in self._written:
+                heapq.heappush(self._written_times, time_us)
+            self._written.setdefault(time_us, []).append(part)
+
+    def _first_written(self) -> int:
+        while self._written_times[0] not in self._written:
+            heapq.heappop(self._written_times)
+        return self._written_times[0]
+
+    def _expire_written(self, before_us: int) -> None:
+        self.expired_before_us = later(self.expired_before_us, before_us)
+        for time_us in [found for found in self._written if found < before_us]:
+            del self._written[time_us]
+
+    def _forget_sent(self, times_us: list[int]) -> None:
+        """Rows already handed to this epoch's checkpoint can only be taken back by deletes."""
+        parts = [part for time_us in times_us for part in self._flushed.pop(time_us, [])]
+        if parts:
+            self._send_deletes(parts)
+
+    def _send_deletes(self, parts: list[pa.Table]) -> None:
+        rows = pa.concat_tables(parts)
+        index = rows.schema.get_field_index(OPERATION_COLUMN)
+        codes = pa.array(np.full(rows.num_rows, OperationCode.DELETE_TIME_KEY, dtype=np.uint8))
+        deletes = rows.set_column(index, rows.schema.field(index), codes)
+        self._send(TableMessage(self._table, RecordBatchData(deletes)))
+
+    def _drop_before(self, cutoff_us: int) -> None:
+        for half in self._halves():
+            for time_us in [found for found in half if found < cutoff_us]:
+                del half[time_us]
+
+
+def _split(row_format: RowFormat, rows: pa.Table) -> list[tuple[int, pa.Table]]:
+    """The rows by event time, oldest first; rows of one time keep their order."""
+    if rows.num_rows == 0:
+        return []
+    times = row_format.times_us(rows)
+    order = None if (times[:-1] <= times[1:]).all() else np.argsort(times, kind="stable")
+    if order is not None:
+        rows, times = rows.take(pa.array(order)), times[order]
+    starts = np.concatenate([[0], np.flatnonzero(np.diff(times)) + 1, [len(times)]])
+    return [(int(times[start]), rows.slice(int(start), int(end - start))) for start, end in pairwise(starts)]

@@ -1,0 +1,41 @@
+"""Every kind of table against its model, over a store in memory; the same on S3 is an integration test."""
+
+from __future__ import annotations
+
+import os
+import uuid
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
+from state_machines import MACHINES
+
+from arroyo_core.api import hashing
+from arroyo_core.state import StorageProvider, rows
+
+#: Raise it for a long hunt: `STATE_MACHINE_EXAMPLES=2000 pytest tests/unit/state/test_table_machines.py`.
+EXAMPLES = int(os.environ.get("STATE_MACHINE_EXAMPLES", "15"))
+SETTINGS = settings(
+    max_examples=EXAMPLES, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+)
+
+
+def memory_storage():
+    return StorageProvider(f"memory://{uuid.uuid4().hex}")
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.__name__)
+def test_a_table_behaves_like_its_model(machine, monkeypatch):
+    monkeypatch.setattr(machine, "make_storage", staticmethod(memory_storage), raising=False)
+    run_state_machine_as_test(machine, settings=SETTINGS)
+
+
+@pytest.mark.parametrize("machine", MACHINES[1:], ids=lambda machine: machine.__name__)
+def test_keys_that_share_a_hash_stay_apart(machine, monkeypatch):
+    def coarse(batch, keys):
+        return hashing.hash_batch(batch, keys) & np.uint64(0xC000_0000_0000_0000)
+
+    monkeypatch.setattr(rows, "hash_batch", coarse)
+    monkeypatch.setattr(machine, "make_storage", staticmethod(memory_storage), raising=False)
+    run_state_machine_as_test(machine, settings=settings(SETTINGS, max_examples=max(1, EXAMPLES // 2)))
