@@ -28,11 +28,11 @@ def at(seconds):
 def start(make, run):
     """Durations are given in seconds."""
 
-    def start(inputs=STREAM, clock=None, **config):
+    def start(inputs=STREAM, **config):
         for name in ("max_lateness", "period", "idle_time"):
             if name in config:
                 config[name] = round(config[name] * SECOND)
-        return run(lambda: make("std.watermark", **config), [inputs], clock=clock)
+        return run(lambda: make("std.watermark", **config), [inputs])
 
     return start
 

@@ -57,11 +57,6 @@ def derive_stream(stream: ArroyoSchema, schema: pa.Schema, copies: Mapping[str, 
     return ArroyoSchema(schema, timestamp, keys)
 
 
-def nullable(schema: pa.Schema) -> pa.Schema:
-    """The same columns, all nullable and without metadata."""
-    return pa.schema([pa.field(field.name, field.type) for field in schema])
-
-
 def with_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The same rows under a schema that differs in nullability and metadata at most."""
     if batch.schema.equals(schema, check_metadata=True):

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.dataset
 
+from arroyo_std.nested import has_struct, nullable_type, spread_nulls
+
 
 class _Scanner:
     """What DataFusion reads from: the schema it will see, then the batches."""
@@ -36,19 +38,33 @@ class _Fragment:
 
     def scanner(self, schema: pa.Schema, columns: Sequence[str] | None = None, **_options: object) -> _Scanner:
         """Called at every execution; `columns` are those the plan reads."""
-        batch = self._slot.batch
-        return _Scanner(batch if columns is None else batch.select(list(columns)))
+        return _Scanner(self._slot.read(self._slot.schema.names if columns is None else columns))
 
 
 class BatchSlot(pa.dataset.InMemoryDataset):  # type: ignore[misc]
     """A dataset of one batch: what `batch` holds when a plan over it is executed.
 
+    To SQL every column, and every field in it, is nullable: nobody checks that a column that claims to have
+    no nulls has none, and the optimizer would believe it.
     Not for plans with filters: DataFusion would push them into the scan, which ignores them.
     """
 
     def __init__(self, schema: pa.Schema) -> None:
-        super().__init__(schema.empty_table())
+        fields = [pa.field(field.name, nullable_type(field.type)) for field in schema]
+        super().__init__(pa.schema(fields).empty_table())
         self.batch: pa.RecordBatch = empty_batch(schema)
+
+    def read(self, columns: Sequence[str]) -> pa.RecordBatch:
+        """These columns of the batch, as SQL may see them."""
+        if not columns:
+            # Only so does the number of rows survive.
+            return self.batch.select([])
+        fields = [self.schema.field(name) for name in columns]
+        arrays = [
+            spread_nulls(array) if has_struct(array.type) or array.type != field.type else array
+            for array, field in zip(map(self.batch.column, columns), fields, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
     def get_fragments(self, filter: object = None) -> Iterator[_Fragment]:
         """Called when a plan is made."""

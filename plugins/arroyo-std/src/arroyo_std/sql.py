@@ -12,7 +12,7 @@ from datafusion import Expr, ScalarUDF, SessionConfig, SessionContext
 from arroyo_core.api import Registry
 from arroyo_core.errors import ConfigError, DataError
 from arroyo_std import sql_errors
-from arroyo_std.columns import normal_type, nullable, with_schema
+from arroyo_std.columns import normal_type
 from arroyo_std.slot import BatchSlot, empty_batch
 
 _SETTINGS = {
@@ -51,8 +51,8 @@ class CompiledExpressions:
         self._expressions = expressions
         self._registry = registry
         self._context = _open_session(registry)
-        self._slot = BatchSlot(nullable(schema))
-        self._input_schema: pa.Schema = self._slot.schema
+        self._slot = BatchSlot(schema)
+        self._input_schema = schema
         self._no_rows = self._slot.batch
         self._context.register_dataset(sql_errors.TABLE, self._slot)
         stream = self._context.table(sql_errors.TABLE)
@@ -96,7 +96,7 @@ class CompiledExpressions:
 
     def execute(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The same as `evaluate`, but raises whatever DataFusion raises."""
-        self._slot.batch = with_schema(batch, self._input_schema)
+        self._slot.batch = batch
         try:
             results = [result.to_pyarrow() for result in self._context.execute(self._plan, 0)]
         finally:
