@@ -6,13 +6,24 @@ place, what is allowed and a suggestion. `arroyo_core/proto/options.proto` adds 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.message import Message
 
 from arroyo_core.errors import Location
-from arroyo_core.graph.document import Entry, Scalar, YamlList, YamlMap, YamlValue, describe, shown
+from arroyo_core.graph.document import (
+    Entry,
+    Scalar,
+    YamlList,
+    YamlMap,
+    YamlValue,
+    describe,
+    has_unresolved,
+    is_unresolved,
+    shown,
+)
 from arroyo_core.graph.mistakes import Mistakes, nearest
 from arroyo_core.graph.values import (
     read_base64,
@@ -42,7 +53,7 @@ class OptionError(Exception):
 def read_config(
     value: YamlValue | None, message_type: type[Message], *, at: Location, what: str, mistakes: Mistakes
 ) -> Message | None:
-    """The message for a config (None or null for none), or None when any mistake was recorded.
+    """The message for a config (None or null for none), or None when there is any mistake.
 
     `at` is the place of a mistake that has no value, `what` names the whole in messages.
     Raises `OptionError` for an operator whose message cannot be used.
@@ -52,7 +63,7 @@ def read_config(
     is_absent = value is None or (isinstance(value, Scalar) and value.is_null)
     _Reader(found).read_message(None if is_absent else value, message, what=what, at=at)
     mistakes.extend(found)
-    return None if found else message
+    return None if found or has_unresolved(value) else message
 
 
 def enum_names(enum: EnumDescriptor) -> dict[str, int]:
@@ -72,28 +83,40 @@ class _Reader:
         self.mistakes = mistakes
 
     def read_message(self, value: YamlValue | None, message: Message, *, what: str, at: Location) -> None:
+        if is_unresolved(value):
+            return
         descriptor = cast(Descriptor, message.DESCRIPTOR)
         if descriptor.full_name in WELL_KNOWN:
             if value is not None:
                 read_well_known(value, message, what=what, mistakes=self.mistakes)
             return
-        entries: list[Entry] = []
+        entries: Sequence[Entry] = ()
         if isinstance(value, YamlMap):
-            entries = list(value.entries)
+            entries = value.entries
         elif value is not None:
             names = ", ".join(field.name for field in descriptor.fields)
-            wanted = f"a mapping with the fields {names}" if names else "an empty mapping"
+            plural = "s" if len(descriptor.fields) > 1 else ""
+            wanted = f"a mapping with the field{plural} {names}" if names else "an empty mapping"
             self.mistakes.add(f"{what} must be {wanted}, not {describe(value)}", at=value.at, value=shown(value))
             return
-        written = self.read_fields(entries, message, what=what)
-        # A misspelled field is one mistake, not two.
-        known = {name for field in descriptor.fields for name in (field.name, field.json_name)}
-        meant = {nearest(entry.key, descriptor.fields_by_name) for entry in entries if entry.key not in known}
-        place = value.at if value is not None else at
-        self.check_required(descriptor, written, meant, what=what, at=place)
+        self.read_fields(entries, message, what=what)
+        self.check_required(descriptor, entries, what=what, at=value.at if value is not None else at)
 
-    def read_fields(self, entries: list[Entry], message: Message, *, what: str) -> dict[str, Entry]:
-        """Set what is written; returns the entry of each field, by the field's name in the proto."""
+    def check_required(self, descriptor: Descriptor, entries: Sequence[Entry], *, what: str, at: Location) -> None:
+        by_key = {entry.key: entry for entry in entries}
+        known = {name for field in descriptor.fields for name in (field.name, field.json_name)}
+        # A misspelled field is one mistake, not two.
+        meant = {nearest(key, descriptor.fields_by_name) for key in by_key if key not in known}
+        for field in descriptor.fields:
+            if not _option(field, options_pb2.required) or field.name in meant:
+                continue
+            entry = by_key.get(field.name) or by_key.get(field.json_name)
+            if entry is None:
+                self.mistakes.add(f"{what} needs the field {field.name!r}", at=at)
+            elif _is_empty(entry.value):
+                self.mistakes.add(f"{entry.key!r} must not be empty", at=entry.key_at)
+
+    def read_fields(self, entries: Sequence[Entry], message: Message, *, what: str) -> None:
         fields = cast(Descriptor, message.DESCRIPTOR).fields_by_name
         by_key = {field.json_name: field for field in fields.values()} | dict(fields)
         written: dict[str, Entry] = {}
@@ -125,21 +148,10 @@ class _Reader:
                     )
                     continue
             self.read_field(entry.value, message, field, what=repr(entry.key))
-        return written
-
-    def check_required(
-        self, descriptor: Descriptor, written: dict[str, Entry], meant: set[str | None], *, what: str, at: Location
-    ) -> None:
-        for field in descriptor.fields:
-            if not _option(field, options_pb2.required):
-                continue
-            entry = written.get(field.name)
-            if entry is None and field.name not in meant:
-                self.mistakes.add(f"{what} needs the field {field.name!r}", at=at)
-            elif entry is not None and _is_empty(entry.value):
-                self.mistakes.add(f"{entry.key!r} must not be empty", at=entry.value.at)
 
     def read_field(self, value: YamlValue, message: Message, field: FieldDescriptor, *, what: str) -> None:
+        if is_unresolved(value):
+            return
         if _is_map(field):
             self.read_map(value, getattr(message, field.name), field, what=what)
         elif field.is_repeated and _option(field, options_pb2.ordered_map) and isinstance(value, YamlMap):
@@ -158,7 +170,7 @@ class _Reader:
     def read_list(self, value: YamlValue, items: Any, field: FieldDescriptor, *, what: str) -> None:
         if not isinstance(value, YamlList):
             form = "a mapping or a list" if _option(field, options_pb2.ordered_map) else "a list"
-            suggestion = f"[{value.written}]" if isinstance(value, Scalar) else None
+            suggestion = f"[{value.written}]" if isinstance(value, Scalar) and field.message_type is None else None
             self.mistakes.add(
                 f"{what} must be {form}, not {describe(value)}",
                 at=value.at,
@@ -235,6 +247,8 @@ class _Reader:
 
     def read_enum(self, value: YamlValue, enum: EnumDescriptor, *, what: str) -> int | None:
         names = enum_names(enum)
+        if is_unresolved(value):
+            return None
         if isinstance(value, Scalar):
             number = value.typed_value
             if isinstance(number, int) and not isinstance(number, bool) and number in names.values():
@@ -269,7 +283,7 @@ def _accepts_null(field: FieldDescriptor) -> bool:
 
 def _is_empty(value: YamlValue) -> bool:
     if isinstance(value, Scalar):
-        return not value.text.strip()
+        return value.is_null or not value.text.strip()
     return not (value.items if isinstance(value, YamlList) else value.entries)
 
 

@@ -47,6 +47,8 @@ class Scalar:
     written: str
     is_plain: bool
     is_substituted: bool = False
+    #: A mistake is recorded for it already (a variable that is not set): say nothing more about it.
+    is_unresolved: bool = False
     size: int = 1
 
     @property
@@ -93,6 +95,19 @@ class YamlMap:
 
 
 YamlValue: TypeAlias = Scalar | YamlList | YamlMap
+
+
+def is_unresolved(value: YamlValue | None) -> bool:
+    return isinstance(value, Scalar) and value.is_unresolved
+
+
+def has_unresolved(value: YamlValue | None) -> bool:
+    """Whether any value inside is unresolved."""
+    if isinstance(value, YamlList):
+        return any(has_unresolved(item) for item in value.items)
+    if isinstance(value, YamlMap):
+        return any(has_unresolved(entry.value) for entry in value.entries)
+    return is_unresolved(value)
 
 
 def describe(value: YamlValue) -> str:

@@ -105,6 +105,8 @@ def _place(text: str, index: int, file: str) -> Location:
 
 def _add_syntax_error(error: yaml.MarkedYAMLError, text: str, file: str, mistakes: Mistakes) -> None:
     mark = error.problem_mark or error.context_mark
+    if error.context_mark and (error.problem or "").startswith("found unexpected end of stream"):
+        mark = error.context_mark
     at = Location(file, mark.line + 1, mark.column + 1) if mark else None
     problem = error.problem or "this is not YAML"
     if mark and text[mark.index : mark.index + 1] == "\t":
@@ -176,13 +178,23 @@ class _Composer:
         start, end = _mark(event.start_mark).index, _mark(event.end_mark).index
         raw = self.text[start:end]
 
+        reported: list[str] = []
+
         def report(message: str, reference: str) -> None:
+            reported.append(reference)
             found = max(raw.find(reference), 0)
             place = _place(self.text, start + found, self.file)
             self.mistakes.add(message, at=place, value=reference)
 
         text = self.environment.substitute(event.value, report)
-        return Scalar(at=at, text=text, written=event.value, is_plain=is_plain, is_substituted="${" in event.value)
+        return Scalar(
+            at=at,
+            text=text,
+            written=event.value,
+            is_plain=is_plain,
+            is_substituted="${" in event.value,
+            is_unresolved=bool(reported),
+        )
 
     def sequence(self, start: Event) -> YamlList:
         items = []
@@ -241,7 +253,7 @@ class _Composer:
         value = self.anchors.get(name)
         if value is None:
             self.mistakes.add_unknown(f"alias *{name} has no anchor before it", at=at, name=name, choices=self.anchors)
-            return Scalar(at=at, text="", written="", is_plain=True)
+            return Scalar(at=at, text=f"*{name}", written=f"*{name}", is_plain=False, is_unresolved=True)
         self.aliased_values += value.size
         if self.aliased_values > MAX_ALIASED_VALUES:
             self.mistakes.add(

@@ -116,7 +116,7 @@ def _describe(
 
 def _add_unknown_operator(node: NodeSpec, error: PluginError, plugins: PluginSet, mistakes: Mistakes) -> None:
     name = str(node.operator)
-    known = tuple(plugins.registry.constructors)
+    known = tuple(sorted(plugins.registry.constructors))
     prefix = name.partition(".")[0]
     if name in plugins.conflicts or any(report.name == prefix and report.error for report in plugins.reports):
         near = None if name in plugins.conflicts else nearest(name, _siblings(prefix, known))

@@ -51,7 +51,7 @@ def _type_node(
     inner = operator.constructed.inner
     inputs = tuple(typed[source.id].output_schema for source in operator.spec.inputs)
     output = operator.boundary.call("output_schema()", lambda: inner.output_schema(inputs), expected=ArroyoSchema)
-    edges = _edges(operator, inputs, parallelism)
+    edges = _edges(operator, inputs, parallelism) if output is not None else None
     if output is None or edges is None:
         return None
     return TypedNode(inputs, output, edges)

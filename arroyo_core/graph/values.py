@@ -9,9 +9,9 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from arroyo_core.api.units import parse_bytes, parse_duration_us
+from arroyo_core.api.units import DURATION_UNITS, SIZE_UNITS, parse_bytes, parse_duration_us
 from arroyo_core.graph.document import Scalar, YamlList, YamlMap, YamlValue, describe, resolve_plain, shown
 from arroyo_core.graph.mistakes import Mistakes
 
@@ -19,6 +19,20 @@ _TRUE = {"y", "yes", "on", "1", "true"}
 _FALSE = {"n", "no", "off", "0", "false"}
 _PREFIXED = re.compile(r"[-+]?0[xob][0-9A-Fa-f_]+", re.IGNORECASE)
 _JSON_FLOATS = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}
+_QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([A-Za-z]*)")
+_UNIT_WORDS = {
+    "microsecond": "us",
+    "millisecond": "ms",
+    "milli": "ms",
+    "msec": "ms",
+    "second": "s",
+    "sec": "s",
+    "minute": "m",
+    "min": "m",
+    "hour": "h",
+    "hr": "h",
+    "day": "d",
+}
 _MAX_FLOAT32 = 3.4028234663852886e38
 
 
@@ -124,8 +138,8 @@ def _read_unit(value: YamlValue, what: str, mistakes: Mistakes, parse: Callable[
     except ValueError as error:
         # The parser quotes the text, which may come from the environment.
         message = str(error).replace(repr(scalar.text), repr(scalar.written))
-        is_bare = parse is parse_duration_us and isinstance(scalar.value, int | float)
-        suggestion = f"{scalar.written}s" if is_bare and not scalar.written.startswith("-") else None
+        units = DURATION_UNITS if parse is parse_duration_us else SIZE_UNITS
+        suggestion = _meant_quantity(scalar, units)
         mistakes.add(f"{what}: {message}", at=scalar.at, value=shown(scalar), suggestion=suggestion)
         return None
 
@@ -134,7 +148,7 @@ def _scalar(value: YamlValue, wanted: str, mistakes: Mistakes) -> Scalar | None:
     if isinstance(value, YamlList | YamlMap):
         mistakes.add(f"{wanted}, not {describe(value)}", at=value.at)
         return None
-    return value
+    return None if value.is_unresolved else value
 
 
 def _number(scalar: Scalar) -> int | float | None:
@@ -145,15 +159,29 @@ def _number(scalar: Scalar) -> int | float | None:
     return None if isinstance(meaning, bool | str) else meaning
 
 
+def _meant_quantity(scalar: Scalar, units: Mapping[str, int]) -> str | None:
+    """What a duration or a size was meant to be: `10`, `5 seconds`, `1GIB`."""
+    match = _QUANTITY.fullmatch(scalar.text)
+    if match is None or scalar.is_substituted:
+        return None
+    number, unit = match.groups()
+    if not unit:
+        return f"{number}s"
+    known = {name.casefold(): name for name in units} | (_UNIT_WORDS if "s" in units else {})
+    found = known.get(unit.casefold()) or known.get(unit.casefold().removesuffix("s"))
+    return f"{number}{found}" if found else None
+
+
 def _meant_number(scalar: Scalar) -> str | None:
     """What a number was meant to be that is written as other languages write it."""
-    if scalar.is_substituted:
+    if scalar.is_substituted or not isinstance(scalar.value, str):
         return None
     text = scalar.written.strip()
-    try:
-        if _PREFIXED.fullmatch(text):
+    if _PREFIXED.fullmatch(text):
+        try:
             return str(int(text, 0))
-        stripped = text.replace("_", "").replace(",", "").lstrip("0") or "0"
-        return stripped if isinstance(resolve_plain(stripped), int | float) else None
-    except ValueError:
-        return None
+        except ValueError:
+            return None
+    stripped = text.replace("_", "").replace(",", "").lstrip("0") or "0"
+    meaning = resolve_plain(stripped)
+    return stripped if isinstance(meaning, int | float) and not isinstance(meaning, bool) else None
