@@ -71,7 +71,8 @@ class Chain:
 class CheckpointSpec:
     """When an epoch ends (at the first budget reached) and where its state goes."""
 
-    url: str | None = None
+    #: Not in the repr: a URL may carry a password.
+    url: str | None = field(default=None, repr=False)
     interval_ms: int = 10_000
     rows: int | None = None
     bytes: int | None = None

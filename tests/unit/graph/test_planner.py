@@ -4,10 +4,13 @@ import subprocess
 import sys
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from arroyo_core.api import Origin
 from arroyo_core.errors import InvalidPipelineError
 from arroyo_core.graph import CheckpointSpec, Routing, plan_pipeline, plan_text
+from arroyo_core.graph.loader import split_lines
 
 
 def under(error, text):
@@ -80,6 +83,7 @@ def test_the_environment_reaches_the_config_and_the_url(plan, nodes, plugins):
     assert (made.job_id, made.checkpoint.url) == ("job-prod", "s3://acme/state")
     assert plugins.registry.constructors["t.kitchen"].config.text == "hunter2"
     assert "hunter2" not in repr(made)
+    assert "acme" not in repr(made)
 
 
 def test_all_phases_report_their_mistakes_in_the_order_of_the_file(mistakes, nodes):
@@ -262,6 +266,44 @@ def test_a_file_is_planned_like_its_text(plugins, tmp_path, nodes):
     path.write_text(text)
     planned = plan_pipeline(path, plugins=plugins, environment={})
     assert planned == plan_text(text, plugins=plugins, environment={})
+
+
+WHOLE = """\
+name: whole
+parallelism: 2
+checkpoint: {url: ./x, interval: 10s, bytes: 1MiB}
+nodes:
+  - {id: a, operator: t.source}
+  - {id: b, operator: t.kitchen, inputs: [a], config: {text: x, nested: {column: c}, words: [k], max_size: 1MB}}
+  - {id: c, operator: t.key_by, inputs: [b], config: {keys: [k]}}
+  - {id: d, operator: t.sink, inputs: [c], parallelism: 1}
+"""
+LINES = st.lists(st.sampled_from(WHOLE.splitlines()), max_size=9).map("\n".join)
+SIGNS = st.text(st.sampled_from(list("abk0:-[]{}&*#'\"!|>\n\t $?,~.")), max_size=4)
+
+
+@st.composite
+def damaged(draw):
+    """The whole pipeline with up to three places replaced, or its lines in any order."""
+    if draw(st.booleans()):
+        return draw(LINES)
+    text = WHOLE
+    for _ in range(draw(st.integers(1, 3))):
+        start = draw(st.integers(0, len(text)))
+        text = text[:start] + draw(SIGNS) + text[start + draw(st.integers(0, 12)) :]
+    return text
+
+
+@given(damaged())
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_damaged_file_is_planned_or_refused_with_places_but_never_crashes(plan, text):
+    try:
+        plan(text)
+    except InvalidPipelineError as invalid:
+        lines = split_lines(text)
+        places = [(error.at.line, error.at.column) for error in invalid.errors]
+        assert places == sorted(places)
+        assert all(1 <= line <= len(lines) and 1 <= column <= len(lines[line - 1]) + 1 for line, column in places)
 
 
 def test_executors_that_read_a_plan_do_not_import_the_planner():
