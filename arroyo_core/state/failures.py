@@ -72,5 +72,7 @@ class FencedError(StateError):
     retry = RetryHint.NO_RETRY
 
 
-class EpochTakenError(StateError):
+class EpochTakenError(FencedError):
     """Another attempt published the epoch first; resolve the latest checkpoint and go on from there."""
+
+    retry = RetryHint.WITH_BACKOFF

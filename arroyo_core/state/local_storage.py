@@ -7,10 +7,8 @@ import secrets
 from pathlib import Path
 from typing import Any
 
+from arroyo_core.state.paths import UNFINISHED_PREFIX
 from arroyo_core.state.storage import StoredFile
-
-#: A file that was not finished has this prefix; listings leave it out.
-UNFINISHED_PREFIX = ".unfinished-"
 
 
 class LocalDriver:
@@ -59,8 +57,11 @@ class LocalDriver:
         for folder, _, names in os.walk(self._root / prefix):
             for name in names:
                 file = Path(folder, name)
-                if not name.startswith(UNFINISHED_PREFIX):
+                try:
                     found.append(StoredFile(file.relative_to(self._root).as_posix(), file.stat().st_size))
+                except FileNotFoundError:
+                    # Renamed or deleted by another process since the folder was read.
+                    continue
         return found
 
     def delete(self, path: str) -> None:

@@ -21,6 +21,9 @@ from arroyo_core.state.failures import UnsafePathError
 CHECKPOINT_FILE = "checkpoint.metadata"
 COMMITTED_FILE = "committed.marker"
 
+#: A local file that is being written, or was when its writer died, has this prefix.
+UNFINISHED_PREFIX = ".unfinished-"
+
 MAX_PATH_LENGTH = 1024
 
 _EPOCH_FOLDER = re.compile(r"[1-9][0-9]{0,9}")
@@ -83,6 +86,11 @@ def epoch_of(job_id: str, path: str) -> int | None:
         return None
     folder, slash, _ = path[len(prefix) :].partition("/")
     return int(folder) if slash and _EPOCH_FOLDER.fullmatch(folder) else None
+
+
+def is_unfinished(path: str) -> bool:
+    """Whether this is what a writer of local files left behind."""
+    return path.rpartition("/")[2].startswith(UNFINISHED_PREFIX)
 
 
 def generation_of(job_id: str, path: str) -> int | None:

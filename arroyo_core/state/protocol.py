@@ -158,7 +158,7 @@ def plan_cleanup(
             if epoch < new_min_epoch:
                 # A marker goes after its checkpoint: alone it means nothing, its absence a replay.
                 metadata.append((epoch, int(path.endswith(paths.COMMITTED_FILE)), path))
-        elif path.endswith(".parquet") or epoch not in kept:
+        elif path.endswith(".parquet") or epoch not in kept or (paths.is_unfinished(path) and epoch < latest):
             data.append((epoch, path))
     generations = sorted(
         (generation, path)

@@ -1,0 +1,123 @@
+"""The behaviour of stores over local files and memory, retries, and crashes of the local one."""
+
+from __future__ import annotations
+
+import errno
+import os
+import uuid
+from pathlib import Path
+
+import pytest
+from storage_behaviour import BEHAVIOURS
+
+from arroyo_core.errors import SetupError, StateError
+from arroyo_core.state import StorageProvider, get_storage_provider
+from arroyo_core.state.local_storage import LocalDriver
+
+
+@pytest.fixture(params=["local", "file", "memory"])
+def storage(request, tmp_path):
+    urls = {"local": str(tmp_path / "x"), "file": f"file://{tmp_path}/y", "memory": f"memory://{uuid.uuid4().hex}"}
+    return StorageProvider(urls[request.param])
+
+
+@pytest.mark.parametrize("behaviour", BEHAVIOURS, ids=lambda behaviour: behaviour.__name__)
+def test_every_store_behaves_alike(behaviour, storage):
+    behaviour(storage)
+
+
+class FlakyDriver(LocalDriver):
+    """Fails the first `failures` writes with the given error, after the write took effect or before."""
+
+    def __init__(self, root, *, failures, error, takes_effect=False):
+        super().__init__(root)
+        self.failures, self.error, self.takes_effect = failures, error, takes_effect
+
+    def write(self, path, data):
+        self._fail(lambda: LocalDriver.write(self, path, data))
+        super().write(path, data)
+
+    def create(self, path, data):
+        self._fail(lambda: LocalDriver.create(self, path, data))
+        return super().create(path, data)
+
+    def _fail(self, call):
+        if self.failures:
+            self.failures -= 1
+            if self.takes_effect:
+                call()
+            raise self.error
+
+
+def provider(tmp_path, **settings):
+    slept = []
+    storage = StorageProvider(str(tmp_path), driver=FlakyDriver(str(tmp_path), **settings), sleep=slept.append)
+    return storage, slept
+
+
+def test_an_outage_is_retried_with_growing_pauses(tmp_path):
+    storage, slept = provider(tmp_path, failures=3, error=ConnectionResetError("reset"))
+    storage.write("a", b"x")
+    assert storage.read("a") == b"x"
+    assert len(slept) == 3
+    assert slept[0] < slept[2]
+
+
+def test_an_outage_that_stays_is_an_error_that_names_the_file(tmp_path):
+    storage, _ = provider(tmp_path, failures=99, error=TimeoutError("no answer"))
+    with pytest.raises(StateError, match=r"cannot write .*/a/b: no answer \(tried 5 times\)"):
+        storage.write("a/b", b"x")
+
+
+def test_what_cannot_get_better_is_not_retried(tmp_path):
+    storage, slept = provider(tmp_path, failures=1, error=OSError(errno.ENOSPC, "disk full"))
+    with pytest.raises(StateError, match="disk full"):
+        storage.write("a", b"x")
+    assert slept == []
+
+
+def test_a_create_whose_answer_was_lost_counts_as_created(tmp_path):
+    storage, _ = provider(tmp_path, failures=1, error=ConnectionResetError("reset"), takes_effect=True)
+    assert storage.put_if_absent("a", b"mine")
+
+
+def test_a_short_write_is_noticed(tmp_path):
+    class Cutting(LocalDriver):
+        def write(self, path, data):
+            super().write(path, bytes(data)[:-1])
+
+    storage = StorageProvider(str(tmp_path), driver=Cutting(str(tmp_path)), sleep=lambda _: None)
+    with pytest.raises(StateError, match="3 bytes arrived of 4"):
+        storage.write("a", b"1234")
+
+
+def test_a_local_file_is_synced_before_it_is_visible(tmp_path, monkeypatch):
+    events = []
+    sync, replace, link = os.fsync, Path.replace, os.link
+    monkeypatch.setattr(os, "fsync", lambda fd: (events.append("sync"), sync(fd))[1])
+    monkeypatch.setattr(Path, "replace", lambda self, to: (events.append("visible"), replace(self, to))[1])
+    monkeypatch.setattr(os, "link", lambda *a: (events.append("visible"), link(*a))[1])
+    driver = LocalDriver(str(tmp_path))
+    driver.write("a", b"x")
+    driver.create("b", b"x")
+    assert events == ["sync", "visible", "sync"] * 2
+
+
+def test_a_failed_rename_leaves_nothing_behind(tmp_path, monkeypatch):
+    def refuse(self, target):
+        raise OSError(errno.EIO, "refused")
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    with pytest.raises(OSError, match="refused"):
+        LocalDriver(str(tmp_path)).write("a", b"x")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_url_nobody_can_open_is_an_error_for_the_user():
+    with pytest.raises(SetupError, match="cannot open the checkpoint URL 'nosuch://x'"):
+        get_storage_provider("nosuch://x")
+
+
+def test_one_provider_per_url():
+    assert get_storage_provider("memory://one") is get_storage_provider("memory://one")
+    assert get_storage_provider("memory://one") is not get_storage_provider("memory://two")
