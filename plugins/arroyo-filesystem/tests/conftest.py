@@ -8,12 +8,12 @@ from typing import Any
 import fsspec
 import pyarrow as pa
 import pytest
+from arroyo_filesystem.filesystem_pb2 import Column, CsvOptions, SinkConfig, SourceConfig
+from arroyo_filesystem.plugin import SinkConstructor, SourceConstructor
 from hypothesis import settings
 
 from arroyo_core.api import ArroyoSchema, ConstructedOperator, Registry
 from arroyo_core.testing import OperatorHarness, SourceHarness
-from arroyo_filesystem.filesystem_pb2 import Column, CsvOptions, SinkConfig, SourceConfig
-from arroyo_filesystem.plugin import SinkConstructor, SourceConstructor
 
 # Two cores, shared: the time of an example says nothing.
 settings.register_profile("shared", deadline=None, max_examples=40)
@@ -62,7 +62,7 @@ class Files:
             for batch in table.to_batches():
                 harness.process(batch)
             harness.end_of_data()
-            staged = harness.checkpoint()
+            staged: CommitData = harness.checkpoint()
             harness.commit(staged)
             return staged
 

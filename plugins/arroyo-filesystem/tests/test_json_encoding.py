@@ -6,11 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from arroyo_filesystem.writers import json_encoding
 from arroyo_filesystem.writers.json_encoding import encode_lines
+from hypothesis import given
+from hypothesis import strategies as st
 
 STRINGS = st.text(st.characters(codec="utf-8"), max_size=8)
 LEAVES: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
@@ -58,7 +57,7 @@ def _expected(value: Any, kind: pa.DataType) -> Any:
 
 
 @given(st.data())
-def test_every_line_reads_back_as_its_row(data: st.DataObject):
+def test_every_line_reads_back_as_its_row(data: st.DataObject) -> None:
     rows = data.draw(st.integers(1, 6))
     pairs = data.draw(st.lists(_typed(2), min_size=1, max_size=3))
     columns = {
@@ -78,7 +77,7 @@ def test_every_line_reads_back_as_its_row(data: st.DataObject):
     assert read == wanted
 
 
-def test_times_are_iso_in_utc_and_decimals_keep_their_digits():
+def test_times_are_iso_in_utc_and_decimals_keep_their_digits() -> None:
     batch = pa.RecordBatch.from_pydict(
         {
             "zoned": pa.array([1_000_001], pa.timestamp("us", tz="Europe/Amsterdam")),
@@ -101,7 +100,7 @@ def test_times_are_iso_in_utc_and_decimals_keep_their_digits():
 
 
 @pytest.mark.parametrize("kind", [pa.binary(), pa.map_(pa.int64(), pa.int64()), pa.list_(pa.binary())])
-def test_a_type_without_json_is_refused(kind: pa.DataType):
+def test_a_type_without_json_is_refused(kind: pa.DataType) -> None:
     batch = pa.RecordBatch.from_arrays([pa.array([None], kind)], names=["a"])
     with pytest.raises(TypeError):
         list(encode_lines(batch))

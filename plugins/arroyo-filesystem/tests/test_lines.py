@@ -8,12 +8,12 @@ from itertools import pairwise
 
 import fsspec
 import pytest
+from arroyo_filesystem.formats import lines
+from arroyo_filesystem.formats.lines import LineCounter, line_ends, next_line, read_blocks
 from hypothesis import given
 from hypothesis import strategies as st
 
 from arroyo_core.errors import DataError
-from arroyo_filesystem.formats import lines
-from arroyo_filesystem.formats.lines import LineCounter, line_ends, next_line, read_blocks
 
 MEMORY = fsspec.filesystem("memory")
 TEXTS = st.lists(st.binary(max_size=9).map(lambda line: line.replace(b"\n", b"")), max_size=25).map(b"\n".join)
@@ -28,7 +28,7 @@ def stored(content: bytes, suffix: str = ".txt") -> str:
 @given(text=TEXTS, cuts=st.sets(st.integers(1, 200)), max_lines=st.integers(1, 5), block=st.integers(1, 40))
 def test_every_line_is_in_exactly_one_split_whatever_the_cuts_and_blocks(
     text: bytes, cuts: set[int], max_lines: int, block: int
-):
+) -> None:
     path = stored(text)
     bounds = sorted({0, *(cut for cut in cuts if cut < len(text)), len(text)})
     got = []
@@ -47,7 +47,7 @@ def test_every_line_is_in_exactly_one_split_whatever_the_cuts_and_blocks(
 
 
 @given(text=TEXTS, max_lines=st.integers(1, 5), block=st.integers(1, 40), data=st.data())
-def test_reading_on_from_any_block_gives_the_rest(text: bytes, max_lines: int, block: int, data: st.DataObject):
+def test_reading_on_from_any_block_gives_the_rest(text: bytes, max_lines: int, block: int, data: st.DataObject) -> None:
     suffix = data.draw(st.sampled_from([".txt", ".txt.gz"]))
     path = stored(gzip.compress(text) if suffix.endswith("gz") else text, suffix)
     with pytest.MonkeyPatch.context() as patch:
@@ -63,7 +63,7 @@ def test_reading_on_from_any_block_gives_the_rest(text: bytes, max_lines: int, b
     max_lines=st.integers(1, 3),
     block=st.integers(1, 30),
 )
-def test_blocks_of_quoted_text_never_cut_a_record(rows: list[list[str]], max_lines: int, block: int):
+def test_blocks_of_quoted_text_never_cut_a_record(rows: list[list[str]], max_lines: int, block: int) -> None:
     written = io.StringIO()
     csv.writer(written, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows(rows)
     path = stored(written.getvalue().encode())
@@ -75,7 +75,7 @@ def test_blocks_of_quoted_text_never_cut_a_record(rows: list[list[str]], max_lin
 
 
 @given(text=TEXTS, offsets=st.lists(st.integers(0, 200), min_size=1, max_size=5))
-def test_line_numbers_count_from_one_in_any_order_of_asking(text: bytes, offsets: list[int]):
+def test_line_numbers_count_from_one_in_any_order_of_asking(text: bytes, offsets: list[int]) -> None:
     path = stored(text)
     counter = LineCounter(MEMORY)
     for offset in offsets:
@@ -83,7 +83,7 @@ def test_line_numbers_count_from_one_in_any_order_of_asking(text: bytes, offsets
             assert counter.line_at(path, offset) == text[:offset].count(b"\n") + 1
 
 
-def test_a_line_without_end_is_refused_with_its_place(monkeypatch: pytest.MonkeyPatch):
+def test_a_line_without_end_is_refused_with_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "BLOCK_BYTES", 8)
     monkeypatch.setattr(lines, "MAX_LINE_BYTES", 32)
     path = stored(b"short\n" + b"x" * 100)

@@ -58,8 +58,8 @@ def storage() -> str:
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])
 @given(drawn=tables(nested=True), batch_rows=st.integers(1, 5))
-@settings(max_examples=25)
-def test_binary_formats_keep_every_value_and_type(files: Any, kind: str, drawn: Any, batch_rows: int):
+@settings(max_examples=15)
+def test_binary_formats_keep_every_value_and_type(files: Any, kind: str, drawn: Any, batch_rows: int) -> None:
     table, _ = drawn
     url = storage()
     files.write(url, table, format=kind)
@@ -70,8 +70,8 @@ def test_binary_formats_keep_every_value_and_type(files: Any, kind: str, drawn: 
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
 @given(drawn=tables(nested=True), batch_rows=st.integers(1, 5))
-@settings(max_examples=25)
-def test_json_keeps_every_value_of_a_declared_schema(files: Any, compression: str, drawn: Any, batch_rows: int):
+@settings(max_examples=15)
+def test_json_keeps_every_value_of_a_declared_schema(files: Any, compression: str, drawn: Any, batch_rows: int) -> None:
     table, schema = drawn
     url = storage()
     files.write(url, table, format="json", compression=compression)
@@ -84,10 +84,10 @@ def test_json_keeps_every_value_of_a_declared_schema(files: Any, compression: st
     compression=st.sampled_from(["none", "gzip"]),
     delimiter=st.sampled_from([",", ";", "\t"]),
 )
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_csv_keeps_every_value_of_a_declared_schema(
     files: Any, drawn: Any, batch_rows: int, compression: str, delimiter: str
-):
+) -> None:
     table, schema = drawn
     url = storage()
     files.write(url, table, format="csv", compression=compression, delimiter=delimiter)
@@ -96,7 +96,7 @@ def test_csv_keeps_every_value_of_a_declared_schema(
 
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow", "json", "csv"])
-def test_files_on_any_storage_are_found_by_folder_file_and_glob(files: Any, names: Any, folder: str, kind: str):
+def test_files_on_any_storage_are_found_by_folder_file_and_glob(files: Any, names: Any, folder: str, kind: str) -> None:
     table = pa.table({"a": [1, 2, 3], "b": ["x", None, "z"]})
     files.write(folder, table, format=kind)
     (name,) = names(folder)
@@ -105,13 +105,13 @@ def test_files_on_any_storage_are_found_by_folder_file_and_glob(files: Any, name
 
 
 @pytest.mark.parametrize("compression", ["zstd", "snappy", "lz4", "gzip", "none"])
-def test_parquet_compressions_are_readable(files: Any, folder: str, compression: str):
+def test_parquet_compressions_are_readable(files: Any, folder: str, compression: str) -> None:
     table = pa.table({"a": list(range(1000))})
     files.write(folder, table, compression=compression)
     assert files.read(folder).equals(table)
 
 
-def test_dictionaries_are_read_as_plain_values(files: Any, folder: str):
+def test_dictionaries_are_read_as_plain_values(files: Any, folder: str) -> None:
     table = pa.table({"a": pa.array(["x", "y", "x", None]).dictionary_encode()})
     files.write(folder, table, format="arrow")
     read = files.read(folder)
@@ -119,7 +119,7 @@ def test_dictionaries_are_read_as_plain_values(files: Any, folder: str):
     assert read.to_pylist() == table.to_pylist()
 
 
-def test_the_stream_format_of_arrow_is_read_too(files: Any):
+def test_the_stream_format_of_arrow_is_read_too(files: Any) -> None:
     table = pa.table({"a": list(range(10))})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+from itertools import pairwise
 
 from arroyo_filesystem.formats.format import Format
 from arroyo_filesystem.listing import File
@@ -17,10 +16,14 @@ from arroyo_filesystem.splits import (
     merge_ranges,
     needs_parts,
 )
+from hypothesis import given
+from hypothesis import strategies as st
 
 
 @given(st.lists(st.integers(0, 200), max_size=50), st.integers(1, 300))
-def test_parts_are_cut_into_neighbours_that_cover_all_and_overshoot_only_alone(sizes: list[int], split_bytes: int):
+def test_parts_are_cut_into_neighbours_that_cover_all_and_overshoot_only_alone(
+    sizes: list[int], split_bytes: int
+) -> None:
     splits = cut_parts(3, sizes, split_bytes=split_bytes)
     assert [part for split in splits for part in range(split.start, split.stop)] == list(range(len(sizes)))
     assert {split.file for split in splits} <= {3}
@@ -30,38 +33,38 @@ def test_parts_are_cut_into_neighbours_that_cover_all_and_overshoot_only_alone(s
 
 
 @given(st.integers(0, 10_000), st.integers(1, 500))
-def test_text_is_cut_into_byte_ranges_without_gap(size: int, split_bytes: int):
+def test_text_is_cut_into_byte_ranges_without_gap(size: int, split_bytes: int) -> None:
     splits = cut_text(0, File("a.csv", size), split_bytes=split_bytes, is_splittable=True)
     if size <= split_bytes:
         assert splits == [Split(0, 0, TO_THE_END)]
     else:
         assert splits[0].start == 0
         assert splits[-1].stop == size
-        assert all(left.stop == right.start for left, right in zip(splits, splits[1:], strict=False))
+        assert all(left.stop == right.start for left, right in pairwise(splits))
 
 
-def test_compressed_and_unsplittable_text_is_one_split():
+def test_compressed_and_unsplittable_text_is_one_split() -> None:
     whole = [Split(0, 0, TO_THE_END)]
     assert cut_text(0, File("a.csv.gz", 1000), split_bytes=10, is_splittable=True) == whole
     assert cut_text(0, File("a.csv", 1000), split_bytes=10, is_splittable=False) == whole
 
 
 @given(st.integers(0, 100), st.integers(1, 9))
-def test_every_split_is_dealt_to_exactly_one_subtask(count: int, parallelism: int):
+def test_every_split_is_dealt_to_exactly_one_subtask(count: int, parallelism: int) -> None:
     dealt = [n for task in range(parallelism) for n in deal(count, task_index=task, parallelism=parallelism)]
     assert sorted(dealt) == list(range(count))
 
 
 @given(st.lists(st.sets(st.integers(0, 60)), max_size=6))
-def test_merged_ranges_hold_exactly_what_was_merged(steps: list[set[int]]):
+def test_merged_ranges_hold_exactly_what_was_merged(steps: list[set[int]]) -> None:
     ranges: list[tuple[int, int]] = []
     for step in steps:
         ranges = merge_ranges(ranges, step)
     assert {n for start, stop in ranges for n in range(start, stop)} == set().union(*steps)
-    assert all(left[1] < right[0] for left, right in zip(ranges, ranges[1:], strict=False))
+    assert all(left[1] < right[0] for left, right in pairwise(ranges))
 
 
-def test_split_size_keeps_subtasks_busy_within_bounds():
+def test_split_size_keeps_subtasks_busy_within_bounds() -> None:
     def chosen(size: int, parallelism: int = 2) -> int:
         return choose_split_bytes([File("a", size)], kind=Format.PARQUET, parallelism=parallelism)
 
@@ -70,7 +73,7 @@ def test_split_size_keeps_subtasks_busy_within_bounds():
     assert chosen(80 * 2**20) == 10 * 2**20
 
 
-def test_only_large_binary_files_are_opened_to_be_cut():
+def test_only_large_binary_files_are_opened_to_be_cut() -> None:
     assert needs_parts(File("a", 11), kind=Format.PARQUET, split_bytes=10)
     assert not needs_parts(File("a", 10), kind=Format.PARQUET, split_bytes=10)
     assert not needs_parts(File("a", 11), kind=Format.JSON, split_bytes=10)

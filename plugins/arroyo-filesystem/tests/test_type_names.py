@@ -2,10 +2,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from arroyo_filesystem.type_names import SIMPLE_TYPES, TypeNameError, parse_type
 from hypothesis import given
 from hypothesis import strategies as st
-
-from arroyo_filesystem.type_names import SIMPLE_TYPES, TypeNameError, parse_type
 
 UTC = pa.timestamp("us", tz="UTC")
 
@@ -23,7 +22,7 @@ UTC = pa.timestamp("us", tz="UTC")
         ("map<string, decimal(5,1)>", pa.map_(pa.string(), pa.decimal128(5, 1))),
     ],
 )
-def test_a_name_gives_its_type(text: str, kind: pa.DataType):
+def test_a_name_gives_its_type(text: str, kind: pa.DataType) -> None:
     assert parse_type(text) == kind
 
 
@@ -43,13 +42,13 @@ def test_a_name_gives_its_type(text: str, kind: pa.DataType):
         ("map<string>", "expected ','"),
     ],
 )
-def test_a_malformed_name_says_where_it_goes_wrong(text: str, message: str):
-    with pytest.raises(TypeNameError, match=".*") as raised:
+def test_a_malformed_name_says_where_it_goes_wrong(text: str, message: str) -> None:
+    with pytest.raises(TypeNameError) as raised:
         parse_type(text)
     assert message in str(raised.value)
 
 
-def test_an_unknown_name_suggests_the_nearest():
+def test_an_unknown_name_suggests_the_nearest() -> None:
     with pytest.raises(TypeNameError, match="unknown type 'timestmp'") as raised:
         parse_type("list<timestmp>")
     assert raised.value.suggestion == "timestamp"
@@ -76,5 +75,5 @@ TYPES = st.recursive(
 
 
 @given(TYPES)
-def test_every_nested_type_is_read_back_from_its_name(kind: pa.DataType):
+def test_every_nested_type_is_read_back_from_its_name(kind: pa.DataType) -> None:
     assert parse_type(_written(kind)) == kind

@@ -12,6 +12,7 @@ import pyarrow.csv as pcsv
 
 from arroyo_core.errors import ConfigError, DataError
 from arroyo_filesystem.formats.lines import BYTE_ORDER_MARK, read_blocks
+from arroyo_filesystem.formats.salvage import BadTextError
 from arroyo_filesystem.formats.text_schema import SchemaParser
 from arroyo_filesystem.formats.timestamps import Writing
 
@@ -40,6 +41,25 @@ class CsvParser(SchemaParser):
         super().__init__(schema, [Writing.ZONED, Writing.NAIVE, Writing.NUMBER, Writing.MIXED])
         self._names = list(names)
         self._dialect = dialect
+
+    def parse(self, data: bytes) -> pa.RecordBatch:
+        batch = super().parse(data)
+        if not self._dialect.newlines_in_values:
+            self._check_last_quote(data)
+        return batch
+
+    def _check_last_quote(self, data: bytes) -> None:
+        """Arrow closes a quote that is open at the end of its input; where input ends must not matter."""
+        last = data.rstrip(b"\r\n").rpartition(b"\n")[2]
+        if last.count(b'"') % 2 == 0:
+            return
+        # Twice the line is two rows where the odd quote is a mere character, and one where it is open.
+        try:
+            rows = self._read(last + b"\n" + last + b"\n", {self._names[0]: pa.string()}).num_rows
+        except pa.ArrowInvalid:
+            rows = 0
+        if rows != 2:
+            raise BadTextError("a quoted value does not end on its line (see csv.newlines_in_values)")
 
     def _read(self, data: bytes, types: Mapping[str, pa.DataType]) -> pa.Table:
         return pcsv.read_csv(

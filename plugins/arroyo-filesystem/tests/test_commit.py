@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pyarrow as pa
+import pytest
+from arroyo_filesystem import commit
+from arroyo_filesystem.commit import commit_epoch
+from arroyo_filesystem.location import Location, open_location
+from arroyo_filesystem.staging import StagedFile, Staging, decode_files, encode_files
+
+from arroyo_core.api import TaskInfo
+from arroyo_core.errors import StateError
+
+Names = Callable[[str], list[str]]
+
+
+def task(task_index: int = 0, *, job_id: str = "job", operator_id: str = "out") -> TaskInfo:
+    return TaskInfo(
+        job_id=job_id, operator_id=operator_id, operator_name="filesystem.sink", task_index=task_index, parallelism=2
+    )
+
+
+def stage(location: Location, info: TaskInfo, epoch: int, contents: list[bytes], folder: str = "") -> bytes:
+    staging = Staging(location, info, epoch)
+    staged = []
+    for content in contents:
+        stream = staging.begin(prefix="part", extension="txt", folder=folder)
+        stream.stream.write(content)
+        staged.append(stream.close(len(content)))
+    return encode_files(staged)
+
+
+def contents(url: str) -> list[bytes]:
+    fs, root = fsspec.core.url_to_fs(url)
+    return sorted(fs.cat_file(path) for path in fs.find(root) if "_arroyo_staging" not in path)
+
+
+@pytest.fixture
+def location(folder: str) -> Location:
+    return open_location(folder, {}, field="path")
+
+
+def test_nothing_is_visible_before_the_commit_and_everything_after(
+    folder: str, location: Location, names: Names
+) -> None:
+    data = {index: stage(location, task(index), 7, [b"a%d" % index, b"b%d" % index]) for index in (0, 1)}
+    assert all(name.startswith("_arroyo_staging/job.out/7/") for name in names(folder))
+    assert commit_epoch(location, 7, data, task()) == 4
+    assert contents(folder) == [b"a0", b"a1", b"b0", b"b1"]
+    assert [name[:16] for name in names(folder)] == [f"part-00007-00{i}-{n}" for i in (0, 1) for n in (0, 1)]
+
+
+def test_a_commit_can_be_repeated(folder: str, location: Location, names: Names) -> None:
+    data = {0: stage(location, task(), 1, [b"x", b"y"], folder="k=1")}
+    for _ in range(3):
+        commit_epoch(location, 1, data, task())
+    assert contents(folder) == [b"x", b"y"]
+    assert all(name.startswith("k=1/part-") for name in names(folder))
+
+
+@pytest.mark.parametrize("moved", range(4))
+def test_a_commit_that_crashed_between_two_moves_is_completed(folder: str, location: Location, moved: int) -> None:
+    data = stage(location, task(), 1, [b"x", b"y", b"z"])
+    commit.move_files(location, decode_files(data)[:moved])
+    commit_epoch(location, 1, {0: data}, task())
+    assert contents(folder) == [b"x", b"y", b"z"]
+
+
+def test_a_copy_whose_original_was_not_deleted_is_completed(folder: str, location: Location) -> None:
+    data = stage(location, task(), 1, [b"x"])
+    (file,) = decode_files(data)
+    location.fs.copy(location.child(file.staged), location.child(file.final))
+    commit_epoch(location, 1, {0: data}, task())
+    assert contents(folder) == [b"x"]
+    assert not location.fs.exists(location.child(file.staged))
+
+
+def test_a_lost_file_is_named(location: Location) -> None:
+    data = stage(location, task(), 1, [b"x"])
+    (file,) = decode_files(data)
+    location.fs.rm_file(location.child(file.staged))
+    with pytest.raises(StateError) as raised:
+        commit_epoch(location, 1, {0: data}, task())
+    assert file.final in str(raised.value)
+    assert file.staged in str(raised.value)
+
+
+def test_a_sweep_takes_dead_attempts_and_nothing_else(folder: str, location: Location, names: Names) -> None:
+    stage(location, task(), 1, [b"dead attempt of an earlier epoch"])
+    stage(location, task(1), 2, [b"dead attempt of this epoch"])
+    data = stage(location, task(), 2, [b"mine"])
+    later = stage(location, task(), 3, [b"later"])
+    other = stage(location, task(operator_id="out2"), 1, [b"of another sink"])
+    foreign = stage(location, task(job_id="job2"), 1, [b"of another job"])
+    commit_epoch(location, 2, {0: data}, task())
+    kept = {decode_files(kept)[0].staged for kept in (later, other, foreign)}
+    assert {name for name in names(folder) if name.startswith("_arroyo_staging")} == kept
+    assert contents(folder) == [b"mine"]
+
+
+def test_the_staging_folder_goes_when_it_is_empty(tmp_path: Path) -> None:
+    location = open_location(str(tmp_path), {}, field="path")
+    commit_epoch(location, 1, {0: stage(location, task(), 1, [b"x"])}, task())
+    assert not (tmp_path / "_arroyo_staging").exists()
+
+
+def test_an_epoch_without_files_commits_nothing(folder: str, location: Location, names: Names) -> None:
+    assert commit_epoch(location, 1, {0: encode_files([])}, task()) == 0
+    assert names(folder) == []
+
+
+def test_an_aborted_file_leaves_nothing(folder: str, location: Location, names: Names) -> None:
+    stream = Staging(location, task(), 1).begin(prefix="part", extension="txt")
+    stream.stream.write(b"x")
+    stream.abort()
+    assert names(folder) == []
+
+
+def test_staging_survives_the_sweep_of_its_parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    location = open_location(str(tmp_path), {}, field="path")
+    open_file, failures = Path.open, [FileNotFoundError("swept")]
+
+    def flaky(path: Path, *args: Any, **kwargs: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return open_file(path, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "open", flaky)
+    assert decode_files(stage(location, task(), 1, [b"x"]))[0].size == 1
+
+
+def test_two_runs_never_choose_the_same_name(location: Location) -> None:
+    first, second = (decode_files(stage(location, task(), 1, [b"x"]))[0] for _ in range(2))
+    assert first.final != second.final
+    assert first.staged != second.staged
+
+
+def test_the_list_survives_its_encoding() -> None:
+    files = [StagedFile("a", "b=%20/c", 3, 2**40)]
+    assert decode_files(encode_files(files)) == files
+
+
+def test_restarted_sink_commits_what_the_dead_driver_staged(files: Any, folder: str) -> None:
+    table = pa.table({"a": [1, 2]})
+    with files.sink(folder, table.schema) as harness:
+        harness.process(table.to_batches()[0])
+        harness.end_of_data()
+        staged = harness.checkpoint()
+        harness.restore()
+        harness.commit(staged)
+    assert files.read(folder).equals(table)

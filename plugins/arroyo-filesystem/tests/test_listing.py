@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from arroyo_filesystem.formats.format import Format, compression_of, format_of
+from arroyo_filesystem.listing import File, list_files, resolve_format
+from arroyo_filesystem.location import open_location
+
+from arroyo_core.errors import ConfigError
+
+
+def listed(path: object, wanted: Format | None = None) -> list[str]:
+    return [Path(file.path).name for file in list_files(open_location(str(path), {}, field="path"), wanted)]
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for name in (
+        "b.csv",
+        "a.csv.gz",
+        "day=1/c.csv",
+        "_day=1/e.csv",
+        "_staging/x.csv",
+        ".hidden/x.csv",
+        "sub/_tmp.csv",
+        "_SUCCESS",
+        "d.parquet",
+        "notes.txt",
+    ):
+        path = tmp_path / "_data" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x")
+    return tmp_path / "_data"
+
+
+def test_a_folder_gives_its_data_files_sorted_and_none_that_are_hidden(tree: Path) -> None:
+    assert listed(tree) == ["e.csv", "a.csv.gz", "b.csv", "d.parquet", "c.csv"]
+    assert listed(tree, Format.CSV) == ["e.csv", "a.csv.gz", "b.csv", "c.csv"]
+
+
+def test_a_file_is_taken_whatever_its_name(tree: Path) -> None:
+    assert listed(tree / "notes.txt") == ["notes.txt"]
+    assert listed(tree / "_SUCCESS") == ["_SUCCESS"]
+
+
+def test_a_glob_gives_what_it_matches_but_nothing_hidden(tree: Path) -> None:
+    assert listed(tree / "*") == ["a.csv.gz", "b.csv", "d.parquet", "notes.txt"]
+    assert listed(tree / "*.csv") == ["b.csv"]
+    assert listed(tree / "**" / "*.csv") == ["e.csv", "b.csv", "c.csv"]
+
+
+def test_a_name_with_glob_characters_is_found_literally(tmp_path: Path) -> None:
+    (tmp_path / "a[1].csv").write_text("x")
+    assert listed(tmp_path / "a[1].csv") == ["a[1].csv"]
+
+
+@pytest.mark.parametrize("name", ["nothing", "*.nothing", "empty"])
+def test_no_file_is_a_mistake_in_the_path(tmp_path: Path, name: str) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ConfigError) as raised:
+        listed(tmp_path / name)
+    assert raised.value.field == "path"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "compression"),
+    [
+        ("a.parquet", Format.PARQUET, None),
+        ("a.PQ", Format.PARQUET, None),
+        ("a.b.jsonl", Format.JSON, None),
+        ("a.ndjson.zst", Format.JSON, "zstd"),
+        ("a.csv.GZ", Format.CSV, "gzip"),
+        ("a.feather", Format.ARROW, None),
+        ("a.parquet.gz", None, "gzip"),
+        ("a.txt", None, None),
+        ("a", None, None),
+    ],
+)
+def test_a_name_tells_format_and_compression(name: str, kind: Format | None, compression: str | None) -> None:
+    assert format_of(name) is kind
+    assert compression_of(name) == compression
+
+
+def test_format_must_be_told_when_names_do_not_agree() -> None:
+    with pytest.raises(ConfigError, match="the files are csv and json") as raised:
+        resolve_format([File("a.csv", 1), File("b.json", 1)], "")
+    assert raised.value.field == "format"
+    with pytest.raises(ConfigError, match=r"the name 'a\.txt' does not tell it"):
+        resolve_format([File("a.txt", 1)], "")
+    assert resolve_format([File("a.txt", 1)], "CSV") is Format.CSV
+
+
+def test_a_change_of_size_or_version_is_a_change() -> None:
+    listed_file = File("a", 1, "mtime=5")
+    assert not listed_file.is_changed(File("a", 1, "mtime=5"))
+    assert listed_file.is_changed(File("a", 2, "mtime=5"))
+    assert listed_file.is_changed(File("a", 1, "mtime=6"))
+    assert not listed_file.is_changed(File("a", 1, "ETag=6"))
+    assert not File("a", 1).is_changed(File("a", 1, "mtime=6"))

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from arroyo_core.plugin import installed_plugins
+from arroyo_core.testing import run_in_process
+
+PIPELINE = """
+name: copy
+parallelism: 2
+checkpoint: {{rows: 100, interval: 1h}}
+nodes:
+  - id: in
+    operator: filesystem.source
+    config:
+      path: {source}
+      format: json
+      schema: {{n: int64, t: timestamp, s: string}}
+      event_time_field: t
+      bad_data: dead_letter
+      dead_letter: {letters}
+      split_size: 500
+      batch_rows: 10
+  - id: out
+    operator: filesystem.sink
+    inputs: [in]
+    config: {{path: {target}, partition_by: [s], max_file_size: 1MiB}}
+"""
+
+
+def test_the_plugin_is_found_by_its_entry_point() -> None:
+    constructors = installed_plugins().registry.constructors
+    assert {"filesystem.source", "filesystem.sink"} <= set(constructors)
+
+
+def test_importing_the_plugin_imports_no_client_library() -> None:
+    code = (
+        "import sys, arroyo_filesystem.plugin; "
+        "print([m for m in ('fsspec', 's3fs', 'pyarrow.parquet', 'pyarrow.csv', 'pyspark') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_pipeline_copies_good_rows_and_puts_bad_ones_aside(tmp_path: Path) -> None:
+    source, target, letters = tmp_path / "in", tmp_path / "out", tmp_path / "letters"
+    source.mkdir()
+    for file in range(3):
+        lines = [
+            f'{{"n": {n}, "t": "2026-01-01T00:00:{n % 60:02}Z", "s": "k{n % 3}"}}' if n % 50 else f"bad {n}"
+            for n in range(file * 200, file * 200 + 200)
+        ]
+        (source / f"{file}.json").write_text("\n".join(lines))
+    pipeline = tmp_path / "copy.yaml"
+    pipeline.write_text(PIPELINE.format(source=source, target=target, letters=letters))
+    run_in_process(pipeline)
+    rows: list[dict[str, Any]] = []
+    for path in target.rglob("part-*.parquet"):
+        key = path.parent.name.removeprefix("s=")
+        rows += [{**row, "s": key} for row in pq.ParquetFile(path).read().to_pylist()]
+    assert sorted(row["n"] for row in rows) == [n for n in range(600) if n % 50]
+    assert all(row["s"] == f"k{row['n'] % 3}" for row in rows)
+    bad = [line for path in letters.glob("bad-*") for line in path.read_text().splitlines()]
+    assert len(bad) == 12
+    assert not list(tmp_path.rglob("_arroyo_staging"))
+
+
+def test_a_written_folder_is_a_source_of_the_next_pipeline(files: Any, tmp_path: Path) -> None:
+    table = pa.table({"n": list(range(10))})
+    files.write(tmp_path, table, format="arrow", compression="zstd")
+    assert files.read(tmp_path).equals(table)

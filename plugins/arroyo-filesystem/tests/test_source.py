@@ -1,0 +1,321 @@
+from __future__ import annotations
+
+import datetime
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from arroyo_filesystem.progress import Progress
+from arroyo_filesystem.source_settings import resolve_source
+from arroyo_filesystem.splits import Split, SplitPlan
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arroyo_core.errors import ConfigError, OperatorError
+
+ROWS = 200
+
+
+@pytest.fixture(scope="session")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The numbers 0..ROWS in four files of each format, in parts of ten rows."""
+    folder = tmp_path_factory.mktemp("inputs")
+    found = {}
+    for kind in ("parquet", "arrow", "json", "csv"):
+        found[kind] = folder / kind
+        found[kind].mkdir()
+        for file in range(4):
+            _write(found[kind] / f"{file}.{kind}", range(file * ROWS // 4, (file + 1) * ROWS // 4))
+    return found
+
+
+def _write(path: Path, numbers: range) -> None:
+    table = pa.table({"n": list(numbers), "s": [f"row {n}" for n in numbers]})
+    if path.suffix == ".parquet":
+        pq.write_table(table, path, row_group_size=10)
+    elif path.suffix == ".arrow":
+        with pa.OSFile(str(path), "wb") as stream, pa.ipc.new_file(stream, table.schema) as writer:
+            writer.write_table(table, max_chunksize=10)
+    elif path.suffix == ".json":
+        path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    else:
+        path.write_text("n,s\n" + "".join(f"{n},row {n}\n" for n in numbers))
+
+
+KINDS = st.sampled_from(["parquet", "arrow", "json", "csv"])
+
+
+@given(kind=KINDS, parallelism=st.integers(1, 7), split_size=st.integers(1, 2000), batch_rows=st.integers(1, 40))
+@settings(max_examples=12)
+def test_every_row_is_read_exactly_once_at_any_parallelism_and_split_size(
+    files: Any, inputs: dict[str, Path], kind: str, parallelism: int, split_size: int, batch_rows: int
+) -> None:
+    harness = files.source(inputs[kind], split_size=split_size, batch_rows=batch_rows)
+    done = harness.run(parallelism=parallelism)
+    harness.close()
+    assert done.is_final
+    assert sorted(done.table["n"].to_pylist()) == list(range(ROWS))
+    assert max(batch.num_rows for batch in done.batches) <= batch_rows
+
+
+@given(
+    kind=KINDS,
+    split_size=st.integers(1, 2000),
+    batch_rows=st.integers(1, 40),
+    epochs=st.lists(st.tuples(st.integers(1, 60), st.integers(1, 4)), max_size=4),
+)
+@settings(max_examples=12)
+def test_a_source_goes_on_where_it_was_whatever_the_budgets_and_rescales(
+    files: Any,
+    inputs: dict[str, Path],
+    kind: str,
+    split_size: int,
+    batch_rows: int,
+    epochs: list[tuple[int, int]],
+) -> None:
+    harness = files.source(inputs[kind], split_size=split_size, batch_rows=batch_rows)
+    got = [harness.run(rows=rows, parallelism=parallelism).table for rows, parallelism in epochs]
+    got.append(harness.run_all(rows=70, parallelism=2))
+    again = harness.run(parallelism=3)
+    harness.close()
+    assert sorted(n for table in got for n in table["n"].to_pylist()) == list(range(ROWS))
+    assert again.is_final
+    assert not again.batches
+
+
+def test_an_epoch_ends_at_the_batch_that_spends_its_budget(files: Any, inputs: dict[str, Path]) -> None:
+    harness = files.source(inputs["parquet"], batch_rows=7)
+    assert harness.run(rows=10).table.num_rows == 14
+    harness.close()
+
+
+class View(dict[str, Any]):
+    """A global keyed view."""
+
+    def insert(self, key: str, value: Any) -> None:
+        self[key] = msgspec.msgpack.decode(msgspec.msgpack.encode(value))
+
+    def remove(self, key: str) -> None:
+        del self[key]
+
+    def get_all(self) -> dict[str, Any]:
+        return dict(self)
+
+
+def _plan(splits: int) -> SplitPlan:
+    return SplitPlan("/data", "csv", (), tuple(Split(0, n, n + 1) for n in range(splits)))
+
+
+@given(st.permutations(range(20)), st.integers(1, 20))
+def test_finished_splits_fold_into_few_keys(order: list[int], fold_every: int) -> None:
+    view = View()
+    progress = Progress(view, task_index=0, parallelism=1)
+    progress.store_plan(_plan(20))
+    for count, number in enumerate(order):
+        progress.save(number, -1)
+        if count % fold_every == 0:
+            progress.fold()
+        assert [n for n, _ in progress.open_splits(_plan(20))] == sorted(set(range(20)) - set(order[: count + 1]))
+    progress.fold()
+    assert set(view) == {"plan", "seen-0", "done"}
+    assert view["done"] == [[0, 20]]
+
+
+def test_subtasks_that_saw_other_files_are_found_out_before_more_is_read() -> None:
+    view = View()
+    Progress(view, task_index=0, parallelism=2).store_plan(_plan(3))
+    Progress(view, task_index=1, parallelism=2).store_plan(_plan(4))
+    with pytest.raises(Exception, match="subtasks 0 and 1 saw different ones"):
+        Progress(view, task_index=0, parallelism=2).stored_plan(url="/data", kind="csv")
+
+
+def test_state_of_another_path_is_refused() -> None:
+    view = View()
+    Progress(view, task_index=0, parallelism=1).store_plan(_plan(3))
+    with pytest.raises(Exception, match="reads csv from '/data', not csv from '/other'"):
+        Progress(view, task_index=0, parallelism=1).stored_plan(url="/other", kind="csv")
+
+
+def test_files_that_appear_after_the_first_epoch_are_not_read(files: Any, tmp_path: Path) -> None:
+    _write(tmp_path / "b.csv", range(5))
+    harness = files.source(tmp_path, batch_rows=2)
+    first = harness.run(rows=1).table
+    _write(tmp_path / "a.csv", range(100, 105))
+    rest = harness.run_all()
+    harness.close()
+    assert [*first["n"].to_pylist(), *rest["n"].to_pylist()] == list(range(5))
+
+
+def test_a_file_that_changed_is_refused(files: Any, tmp_path: Path) -> None:
+    _write(tmp_path / "a.csv", range(5))
+    harness = files.source(tmp_path, batch_rows=2, schema={"n": "int64"})
+    harness.run(rows=1)
+    _write(tmp_path / "a.csv", range(6))
+    with pytest.raises(OperatorError, match=r"a\.csv: the file changed after the job began"):
+        harness.run()
+    (tmp_path / "a.csv").unlink()
+    with pytest.raises(OperatorError, match=r"a\.csv: the file was there when the job began, and is gone"):
+        harness.run()
+    harness.close()
+
+
+def test_a_rewrite_of_the_same_size_is_noticed(files: Any, tmp_path: Path) -> None:
+    _write(tmp_path / "a.csv", range(5))
+    harness = files.source(tmp_path, batch_rows=2)
+    harness.run(rows=1)
+    os.utime(tmp_path / "a.csv", (1, 1))
+    with pytest.raises(OperatorError, match="the file changed"):
+        harness.run()
+    harness.close()
+
+
+def test_a_relative_path_is_made_absolute_once(files: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _write(tmp_path / "a.csv", range(5))
+    monkeypatch.chdir(tmp_path)
+    config = files.source_config("a.csv")
+    resolve_source(config)
+    assert config.path == str(tmp_path / "a.csv")
+    assert [file.path for file in config.files] == [str(tmp_path / "a.csv")]
+
+
+def test_columns_are_matched_by_name_and_cast_and_absent_ones_are_null(files: Any, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": pa.array([1], pa.int64()), "b": ["x"]}), tmp_path / "1.parquet")
+    pq.write_table(pa.table({"b": ["y"], "a": pa.array([2], pa.int16()), "more": [0]}), tmp_path / "2.parquet")
+    pq.write_table(pa.table({"other": [1, 2]}), tmp_path / "3.parquet")
+    assert files.read(tmp_path).to_pylist() == [
+        {"a": 1, "b": "x"},
+        {"a": 2, "b": "y"},
+        {"a": None, "b": None},
+        {"a": None, "b": None},
+    ]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_a_value_that_does_not_fit_names_file_and_column(files: Any, tmp_path: Path, kind: str) -> None:
+    files.write(tmp_path, pa.table({"a": [2**40]}), format=kind)
+    with pytest.raises(OperatorError, match=rf"part-.*\.{kind}: column 'a' is int64 and does not fit int32"):
+        files.read(tmp_path, schema={"a": "int32"})
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
+def test_a_damaged_file_is_named(files: Any, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"ARROW1 no more of it, only noise")
+    with pytest.raises(Exception, match=name):
+        files.read(tmp_path, schema={"a": "int64"})
+
+
+def test_only_wanted_columns_are_read_in_the_wanted_order(files: Any, inputs: dict[str, Path]) -> None:
+    for kind, path in inputs.items():
+        assert files.read(path, columns=["s", "n"]).column_names == ["s", "n"], kind
+        assert files.read(path, columns=["s"]).column_names == ["s"]
+
+
+def test_an_event_time_column_is_announced(files: Any, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"t": pa.array([1], pa.timestamp("ms"))}), tmp_path / "a.parquet")
+    schema = files.make_source(tmp_path, event_time_field="t").inner.output_schema([])
+    assert schema.timestamp_column == "t"
+
+
+@pytest.mark.parametrize(
+    ("config", "field", "message"),
+    [
+        ({"event_time_field": "tt"}, "event_time_field", "no column 'tt'"),
+        (
+            {"event_time_field": "n"},
+            "event_time_field",
+            "column 'n' is int64, not a timestamp; declare it as timestamp",
+        ),
+        ({"columns": ["n", "m"]}, "columns[1]", "no column 'm'"),
+        ({"columns": ["n", "n"]}, "columns", "named twice"),
+        ({"format": "avro"}, "format", "unknown format 'avro'"),
+        ({"bad_data": "ignore"}, "bad_data", "unknown policy 'ignore'"),
+        ({"bad_data": "dead_letter"}, "bad_data", "needs the folder"),
+        ({"dead_letter": "x"}, "dead_letter", "needs bad_data: dead_letter"),
+        ({"batch_rows": -1}, "batch_rows", "between 1 and"),
+        ({"split_size": -1}, "split_size", "positive"),
+        ({"schema": {"n": "int65"}}, "schema.n", "unknown type 'int65'"),
+        ({"schema": {"n": "list<int64>"}}, "schema.n", "csv files cannot hold list"),
+        ({"csv": {"delimiter": "||"}}, "csv.delimiter", "one ASCII character"),
+        ({"csv": {"no_header": True}}, "schema", "need a declared schema"),
+        ({"path": "nowhere"}, "path", "there is no"),
+        ({"path": "nosuch://x"}, "path", "cannot open 'nosuch://x'"),
+    ],
+)
+def test_a_mistake_in_the_config_names_its_field(
+    files: Any, inputs: dict[str, Path], config: dict[str, Any], field: str, message: str
+) -> None:
+    path = config.pop("path", inputs["csv"])
+    with pytest.raises(ConfigError) as raised:
+        files.make_source(path, **config).inner.output_schema([])
+    assert raised.value.field == field
+    assert message in str(raised.value)
+
+
+def test_a_number_in_parquet_is_no_event_time(files: Any, inputs: dict[str, Path]) -> None:
+    with pytest.raises(ConfigError, match=r"column 'n' is int64, not a timestamp; nothing in the file says"):
+        files.make_source(inputs["parquet"], event_time_field="n").inner.output_schema([])
+
+
+def test_binary_formats_have_no_bad_lines(files: Any, inputs: dict[str, Path]) -> None:
+    with pytest.raises(ConfigError, match="only lines of json and csv"):
+        files.make_source(inputs["parquet"], bad_data="drop")
+
+
+@pytest.mark.parametrize(
+    ("written", "kind"),
+    [
+        ("2026-01-02T03:04:05Z", "timestamp"),
+        ("2026-01-02 03:04:05", "timestamp"),
+        ("2026-01-02T05:04:05+02:00", "timestamp_s"),
+        ("1767323045", "timestamp_s"),
+        ("1767323045000", "timestamp_ms"),
+    ],
+)
+@pytest.mark.parametrize("text_format", ["json", "csv"])
+def test_timestamps_in_text_are_read_in_any_common_writing(
+    files: Any, tmp_path: Path, written: str, kind: str, text_format: str
+) -> None:
+    if text_format == "json":
+        value = written if not written.isdecimal() else int(written)
+        (tmp_path / "a.json").write_text(json.dumps({"n": 1, "t": value}) + "\n")
+    else:
+        (tmp_path / "a.csv").write_text(f"n,t\n1,{written}\n")
+    (row,) = files.read(tmp_path, schema={"n": "int64", "t": kind}).to_pylist()
+    assert row["t"] == datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.UTC)
+
+
+def test_two_writings_of_time_in_one_csv_column_are_both_utc(files: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("n,t\n1,2026-01-02T00:00:00Z\n2,2026-01-02T00:00:00\n3,\n4,2026-01-02\n")
+    table = files.read(tmp_path, schema={"t": "timestamp"})
+    midnight = datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC)
+    assert table["t"].to_pylist() == [midnight, midnight, None, midnight]
+
+
+def test_types_of_text_are_inferred_from_the_first_file(files: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"i": 1, "f": 1.5, "s": "x", "t": "2026-01-02T00:00:00Z", "u": null}\n')
+    assert files.read(tmp_path).schema == pa.schema(
+        {"i": pa.int64(), "f": pa.float64(), "s": pa.string(), "t": pa.timestamp("us", tz="UTC"), "u": pa.string()}
+    )
+
+
+def test_csv_without_header_takes_the_names_of_the_schema(files: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("1|x\n2|y\n")
+    table = files.read(tmp_path, schema={"n": "int64", "s": "string"}, csv={"no_header": True, "delimiter": "|"})
+    assert table.to_pylist() == [{"n": 1, "s": "x"}, {"n": 2, "s": "y"}]
+
+
+def test_each_csv_file_has_its_own_header(files: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"\xef\xbb\xbfn,s\r\n1,x\r\n")
+    (tmp_path / "b.csv").write_text("s,extra,n\ny,?,2\n")
+    (tmp_path / "c.csv").write_text("")
+    (tmp_path / "d.csv").write_text("s\nz\n")
+    assert files.read(tmp_path, schema={"n": "int64", "s": "string"}).to_pylist() == [
+        {"n": 1, "s": "x"},
+        {"n": 2, "s": "y"},
+        {"n": None, "s": "z"},
+    ]
