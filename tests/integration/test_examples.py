@@ -5,16 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-def validate(path):
-    command = [str(Path(sys.executable).parent / "arroyo"), "validate", str(path)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+def validate(paths):
+    command = [str(Path(sys.executable).parent / "arroyo"), "validate", *map(str, paths)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
 
 
 def whole_pipelines(document):
@@ -23,24 +21,20 @@ def whole_pipelines(document):
     return [block for block in blocks if re.match(r"(#.*\n)*name:", block)]
 
 
-DOCUMENTED = [
-    pytest.param(block, id=f"{document.name}-{number}")
-    for document in DOCUMENTS
-    for number, block in enumerate(whole_pipelines(document))
-]
-
-
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_the_example_is_valid(example):
-    answer = validate(example)
+def test_every_example_is_valid():
+    assert EXAMPLES
+    answer = validate(EXAMPLES)
     assert answer.returncode == 0, answer.stderr
 
 
-@pytest.mark.parametrize("pipeline", DOCUMENTED)
-def test_the_pipeline_in_the_documents_is_valid(pipeline, tmp_path):
-    path = tmp_path / "pipeline.yaml"
-    path.write_text(pipeline)
-    answer = validate(path)
+def test_every_pipeline_in_the_documents_is_valid(tmp_path):
+    paths = []
+    for document in DOCUMENTS:
+        for number, pipeline in enumerate(whole_pipelines(document)):
+            paths.append(tmp_path / f"{document.stem}-{number}.yaml")
+            paths[-1].write_text(pipeline)
+    assert any(path.name.startswith("README") for path in paths)
+    answer = validate(paths)
     assert answer.returncode == 0, answer.stderr
 
 

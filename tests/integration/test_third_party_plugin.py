@@ -129,7 +129,8 @@ def test_validate_knows_the_operator(arroyo, pipeline):
 def test_validate_suggests_the_operator_for_a_typing_mistake(arroyo, pipeline):
     answer = arroyo("validate", pipeline("acme.runing_count"))
     assert answer.returncode == 2
-    assert "did you mean 'acme.running_count'" in answer.stderr
+    assert "pipeline.yaml:8:15" in answer.stderr
+    assert "acme.running_count" in answer.stderr
 
 
 def test_a_pipeline_that_needs_the_broken_plugin_is_refused_with_the_cause(arroyo, pipeline):
