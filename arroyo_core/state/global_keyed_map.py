@@ -232,8 +232,7 @@ class GlobalKeyedTableCheckpointer:
         """Write the change, if there is any; returns the table's part of the checkpoint and the bytes written."""
         table = self._table
         carried = [*table.carried, *table.own]
-        # Without older files a tombstone has nothing to hide.
-        changes = {key: value for key, value in self._changes.items() if carried or value is not None}
+        changes = {key: value for key, value in self._changes.items() if table.has_older_files or value is not None}
         written = table.write(changes, message.epoch) if changes else None
         if written is not None:
             table.own.append(written)
@@ -289,6 +288,11 @@ class GlobalKeyedTable:
             state_version=self.state_version,
             send=send,
         )
+
+    @property
+    def has_older_files(self) -> bool:
+        """Whether a tombstone can have anything to hide, in any subtask's range."""
+        return bool(self._opened or self.own)
 
     def checkpointer(self) -> GlobalKeyedTableCheckpointer:
         return GlobalKeyedTableCheckpointer(self)

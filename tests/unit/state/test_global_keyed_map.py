@@ -301,3 +301,15 @@ def test_merging_needs_every_subtask_exactly_once(life):
         merge_operator_metadata(reports[:1])
     with pytest.raises(StateError, match=r"subtasks \[0, 0\] reported"):
         merge_operator_metadata([reports[0], reports[0]])
+
+
+def test_a_key_whose_file_another_subtask_carries_can_be_removed(life):
+    life.open()[0].get_global_keyed_state("t").insert("a", 1)
+    life.take()
+    for remover in range(4):
+        view = life.open(4)[remover].get_global_keyed_state("t")
+        view.remove("a")
+        life.take()
+        assert life.open()[0].get_global_keyed_state("t").get_all() == {}
+        life.managers[0].get_global_keyed_state("t").insert("a", 1)
+        life.take()
