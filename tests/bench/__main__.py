@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -21,6 +22,7 @@ BUILD = ROOT / "build" / "bench"
 #: 46 of 50 events are bids: 10 million of them.
 DEFAULT_EVENTS = 10_869_600
 EMPTY_EPOCHS = 30
+WARM_UP_EVENTS = 20_000
 #: How the files of an engine's answer tell which subtask wrote them.
 PARTS = {
     "arroyo": r"-\d{5}-(\d{3})-\d+-[0-9a-f]+\.parquet$",
@@ -78,6 +80,7 @@ def _rotated(chosen: list[tuple[str, str]], number: int) -> list[tuple[str, str]
 
 def measure_all(chosen: list[tuple[str, str]], *, events: int, runs: int) -> Results:
     """Run everything chosen `runs` times, in turn."""
+    warm_up(chosen)
     dataset = prepare(BUILD / "data", events)
     right = expected(dataset.folder)
     results = Results(events=events, rows=dataset.rows(), answer_rows=right.rows, input_bytes=dataset.size_bytes())
@@ -88,6 +91,14 @@ def measure_all(chosen: list[tuple[str, str]], *, events: int, runs: int) -> Res
             rate = results.rows / run.job_s
             print(f"run {number + 1}  {case:8} {engine:22} {run.job_s:7.2f} s  {rate:12,.0f} rows/s", flush=True)
     return results
+
+
+def warm_up(chosen: list[tuple[str, str]]) -> None:
+    """Run everything once on a little data, so that nobody's first run compiles Python's modules."""
+    dataset = prepare(BUILD / "data", WARM_UP_EVENTS)
+    right = expected(dataset.folder)
+    for case, engine in chosen:
+        measure(case, engine, dataset, right)
 
 
 def measure(case: str, engine: str, dataset: Dataset, right: Digest) -> Run:
@@ -121,9 +132,18 @@ def measure_empty_epochs() -> tuple[list[float], list[float]]:
 
 def _run_process(script: str, *arguments: object) -> None:
     command = [sys.executable, str(Path(__file__).with_name(script)), *map(str, arguments)]
-    done = subprocess.run(command, cwd=BUILD, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=BUILD, env=_environment(), capture_output=True, text=True, check=False)
     if done.returncode:
         raise BenchError(f"{script} failed with exit code {done.returncode}:\n{done.stdout}{done.stderr}")
+
+
+def _environment() -> dict[str, str]:
+    """Installers need not compile modules, and a shell may forbid Python to: here it always may.
+
+    Else every process, and every worker of Spark, would compile pandas and pyspark anew.
+    """
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return inherited | {"PYTHONPYCACHEPREFIX": str(BUILD / "pycache")}
 
 
 def write(results: Results, *, is_full: bool) -> None:
