@@ -93,9 +93,7 @@ class _Loader:
             staged = _register(point.load)
         # A plugin is foreign code: whatever it raises on import is its own trouble, and is reported.
         except Exception as error:
-            self.reports.append(
-                PluginReport(point.name, origin, point.value, error=f"{type(error).__name__}: {error}")
-            )
+            self.reports.append(PluginReport(point.name, origin, point.value, error=f"{type(error).__name__}: {error}"))
             return
         self.reports.append(self._merge(report, staged))
 
