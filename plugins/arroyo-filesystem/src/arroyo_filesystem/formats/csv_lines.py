@@ -50,7 +50,10 @@ class CsvParser(SchemaParser):
 
     def _check_last_quote(self, data: bytes) -> None:
         """Arrow closes a quote that is open at the end of its input; where input ends must not matter."""
-        last = data.rstrip(b"\r\n").rpartition(b"\n")[2]
+        end = len(data)
+        while end and data[end - 1] in b"\r\n":
+            end -= 1
+        last = data[data.rfind(b"\n", 0, end) + 1 : end]
         if last.count(b'"') % 2 == 0:
             return
         # Twice the line is two rows where the odd quote is a mere character, and one where it is open.

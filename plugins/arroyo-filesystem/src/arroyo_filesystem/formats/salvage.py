@@ -81,8 +81,10 @@ class BlockParser:
 
 def _blank_lines(part: bytes, ends: Ends) -> int:
     """Empty lines, by which parsers go without a word."""
-    if not (b"\n\n" in part or b"\n\r\n" in part or part.startswith((b"\n", b"\r\n"))):
-        return 0
     lengths = np.diff(ends, prepend=0)
-    first = np.frombuffer(part, dtype=np.uint8)[ends - lengths]
+    short = np.flatnonzero(lengths <= 2)
+    if not len(short):
+        return 0
+    lengths = lengths[short]
+    first = np.frombuffer(part, dtype=np.uint8)[ends[short] - lengths]
     return int(((lengths == 1) & (first == 10) | (lengths == 2) & (first == 13)).sum())
