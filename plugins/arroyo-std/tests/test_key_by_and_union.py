@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pyarrow as pa
 import pytest
 
@@ -55,6 +57,19 @@ def test_union_output_is_nullable_where_any_input_is(make, run):
     subtask.feed(pa.RecordBatch.from_pylist([{"a": 1}], schema=strict), index=0)
     subtask.feed(pa.RecordBatch.from_pylist([{"a": None}], schema=ONE), index=1)
     assert subtask.output.column("a").to_pylist() == [1, None]
+
+
+def test_union_gives_every_batch_the_declared_schema(make):
+    strict = pa.schema([ONE.field("a").with_nullable(False), ONE.field("at")], metadata={"from": "elsewhere"})
+    operator = make("std.union")
+    declared = operator.output_schema([ArroyoSchema(strict), ArroyoSchema(ONE)])
+    collected = []
+    operator.process_batch(
+        pa.RecordBatch.from_pylist([{"a": 1}], schema=strict),
+        SimpleNamespace(output_schema=declared),
+        SimpleNamespace(collect=collected.append),
+    )
+    assert collected[0].schema.equals(declared.schema, check_metadata=True)
 
 
 @pytest.mark.parametrize(

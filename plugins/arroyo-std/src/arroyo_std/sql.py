@@ -18,6 +18,7 @@ from arroyo_std.slot import BatchSlot, empty_batch
 _SETTINGS = {
     # Names of columns mean what is written: no folding to lower case.
     "datafusion.sql_parser.enable_ident_normalization": "false",
+    # Views would be cast to plain strings afterwards, at the cost of a copy.
     "datafusion.sql_parser.map_string_types_to_utf8view": "false",
     # One batch in, one batch out.
     "datafusion.execution.target_partitions": "1",
@@ -56,8 +57,6 @@ class CompiledExpressions:
         self._no_rows = self._slot.batch
         self._context.register_dataset(sql_errors.TABLE, self._slot)
         stream = self._context.table(sql_errors.TABLE)
-        # Nothing but the columns can be named: a subquery finds no table.
-        self._context.deregister_table(sql_errors.TABLE)
         self._parsed: list[Expr] = [stream.parse_sql_expr(expression.sql) for expression in expressions]
         names = [expression.name for expression in expressions]
         frame = stream.select(*(parsed.alias(name) for parsed, name in zip(self._parsed, names, strict=True)))
@@ -90,25 +89,27 @@ class CompiledExpressions:
         """
         try:
             return self.execute(batch)
-        # DataFusion raises bare exceptions, for whatever reason.
         except Exception as error:
+            # DataFusion raises bare exceptions; any other is not about the rows.
+            if type(error) is not Exception:
+                raise
             raise self._blame(batch, error) from error
 
     def execute(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The same as `evaluate`, but raises whatever DataFusion raises."""
         self._slot.batch = batch
         try:
-            results = [result.to_pyarrow() for result in self._context.execute(self._plan, 0)]
+            # A plan of row-wise steps makes one batch of one batch, so nothing is left in the stream after it.
+            result = next(iter(self._context.execute(self._plan, 0))).to_pyarrow()
         finally:
             self._slot.batch = self._no_rows
-        if len(results) != 1 or results[0].num_rows != batch.num_rows:
-            counts = [result.num_rows for result in results]
-            raise RuntimeError(f"DataFusion made batches of {counts} rows from one of {batch.num_rows}")
-        if results[0].schema.equals(self.schema, check_metadata=True):
-            return results[0]
+        if result.num_rows != batch.num_rows:
+            raise RuntimeError(f"DataFusion made {result.num_rows} rows of {batch.num_rows}")
+        if result.schema.equals(self.schema, check_metadata=True):
+            return result
         columns = [
             column if column.type == field.type else column.cast(field.type)
-            for column, field in zip(results[0].columns, self.schema, strict=True)
+            for column, field in zip(result.columns, self.schema, strict=True)
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
