@@ -1,6 +1,7 @@
 """State: tables, views, and their checkpoints as Parquet on object storage. Needs no Spark."""
 
 from arroyo_core.errors import StateError
+from arroyo_core.state.cache import WarmCache, default_warm_cache
 from arroyo_core.state.codec import MigratableState
 from arroyo_core.state.compaction import CompactionPolicy
 from arroyo_core.state.config import (
@@ -71,7 +72,9 @@ __all__ = [
     "TableData",
     "TableManager",
     "TableMessage",
+    "WarmCache",
     "commit_data",
+    "default_warm_cache",
     "get_storage_provider",
     "global_table_config",
     "global_table_config_with_version",

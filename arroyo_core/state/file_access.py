@@ -9,6 +9,7 @@ import pyarrow as pa
 from arroyo_core.ids import KeyRange, TaskInfo
 from arroyo_core.proto.state_pb2 import StateFile
 from arroyo_core.state import paths
+from arroyo_core.state.cache import WarmCache
 from arroyo_core.state.files import FileOrigin, ReadCounts, encode_file, read_file
 from arroyo_core.state.storage import StorageProvider
 
@@ -19,11 +20,14 @@ class FileAccess:
 
     storage: StorageProvider
     task_info: TaskInfo
+    cache: WarmCache | None = None
     counts: ReadCounts = field(default_factory=ReadCounts)
 
     def read(self, file: StateFile, key_range: KeyRange) -> pa.Table:
         """The live rows of `file` inside `key_range`, sorted by key hash."""
-        return read_file(self.storage, file, job_id=self.task_info.job_id, key_range=key_range, counts=self.counts)
+        return read_file(
+            self.storage, file, job_id=self.task_info.job_id, key_range=key_range, counts=self.counts, cache=self.cache
+        )
 
     def write(
         self,
@@ -47,4 +51,6 @@ class FileAccess:
         )
         encoded = encode_file(table, origin)
         self.storage.write(origin.path, encoded.data)
+        if self.cache is not None:
+            self.cache.put(encoded.facts, table)
         return encoded.facts

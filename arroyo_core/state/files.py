@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from arroyo_core.ids import MAX_KEY_HASH, KeyRange
 from arroyo_core.proto.state_pb2 import StateFile
+from arroyo_core.state.cache import WarmCache
 from arroyo_core.state.config import KEY_HASH_COLUMN, OPERATION_COLUMN
 from arroyo_core.state.failures import DamagedStateError, MissingFileError
 from arroyo_core.state.messages import OperationCode
@@ -153,22 +154,33 @@ def _remainder(values: Any, divisor: int) -> Any:
 
 
 def read_file(
-    storage: StorageProvider, file: StateFile, *, job_id: str, key_range: KeyRange, counts: ReadCounts
+    storage: StorageProvider,
+    file: StateFile,
+    *,
+    job_id: str,
+    key_range: KeyRange,
+    counts: ReadCounts,
+    cache: WarmCache | None = None,
 ) -> pa.Table:
     """The rows of `file` with a live key hash inside `key_range`, sorted; event times are not looked at."""
     check_reference(job_id, file.path)
     start, end = max(file.live_key_start, key_range.start), min(file.live_key_end, key_range.end)
+    if cache is not None and (warm := cache.get(file, start, end)) is not None:
+        counts.cache_hits += 1
+        return slice_key_range(warm, start, end)
     is_whole = start <= file.min_key_hash and file.max_key_hash <= end
     try:
         if is_whole or file.size_bytes <= WHOLE_READ_BYTES:
-            table = _read_whole(storage, file, counts)
+            table, part = _read_whole(storage, file, counts), None
         else:
-            table = _read_part(storage, file, start, end, counts)
+            table, part = _read_part(storage, file, start, end, counts), (start, end)
     except MissingFileError as error:
         raise DamagedStateError(f"{storage.url}/{file.path} of epoch {file.epoch} is missing") from error
     except (pa.ArrowException, OSError, ValueError) as error:
         raise DamagedStateError(f"{storage.url}/{file.path} of epoch {file.epoch} is damaged: {error}") from error
     counts.files_opened += 1
+    if cache is not None:
+        cache.put(file, table, part)
     table = slice_key_range(table, start, end)
     counts.rows += table.num_rows
     return table

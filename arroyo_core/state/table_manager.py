@@ -16,6 +16,7 @@ from arroyo_core.proto.state_pb2 import (
     TableSubtaskCheckpointMetadata,
     TableType,
 )
+from arroyo_core.state.cache import WarmCache
 from arroyo_core.state.compaction import CompactionPolicy, compact_table
 from arroyo_core.state.config import decode_expiring_config, decode_schema
 from arroyo_core.state.expiring_time_key_map import (
@@ -73,15 +74,17 @@ class TableManager:
         storage: StorageProvider,
         checkpoint: OperatorCheckpointMetadata | None,
         compaction: CompactionPolicy | None = None,
+        cache: WarmCache | None = None,
         now_us: Callable[[], int] = lambda: time.time_ns() // 1000,
     ) -> TableManager:
         """The tables as of `checkpoint`, for the key range of `task_info`; empty without a checkpoint.
 
         Raises `IncompatibleCheckpointError` if the checkpoint has a table that is not declared, or
-        declares one otherwise. A newly declared table starts empty.
+        declares one otherwise. A newly declared table starts empty. With a `cache` (see
+        `default_warm_cache`) files that this host has written or read are not read again.
         """
         files = _check_compatible(task_info, tables, checkpoint) if checkpoint is not None else {}
-        access = FileAccess(storage=storage, task_info=task_info)
+        access = FileAccess(storage=storage, task_info=task_info, cache=cache)
         return cls(
             task_info=task_info,
             tables=tables,

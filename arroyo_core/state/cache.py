@@ -1,0 +1,146 @@
+"""The warm cache: data files as Arrow IPC on the executor's own disk, memory-mapped.
+
+What an epoch wrote is kept here too, so that any process of the host goes on at the cost of the change.
+An entry is named by the checksum of the data file it stands for. It is trusted only with a record,
+authenticated by a secret that only this user can read, of exactly the bytes that were written:
+their inode, size and time, since this boot. Anything else is a miss, and the data file is read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import os
+import secrets
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from arroyo_core.errors import SetupError
+from arroyo_core.proto.state_pb2 import StateFile
+
+DEFAULT_MAX_BYTES = 8 * 1024**3
+FOLDER_VARIABLE = "ARROYO_STATE_CACHE"
+MAX_BYTES_VARIABLE = "ARROYO_STATE_CACHE_BYTES"
+
+_SECRET_FILE = "secret"
+_SECRET_BYTES = 32
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+class WarmCache:
+    """A folder of memory-mapped tables, shared by all processes of one user on one host.
+
+    Never fails a caller: an entry that cannot be written or is not trusted is only a miss.
+    """
+
+    def __init__(self, folder: str | Path, *, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
+        self.folder = Path(folder)
+        self.max_bytes = max_bytes
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = self.folder.stat()
+        if found.st_uid != os.getuid() or found.st_mode & 0o077:
+            raise SetupError(
+                f"the state cache {self.folder} must belong to this user and be closed to others (mode 700); "
+                f"set {FOLDER_VARIABLE} to another folder, or to 'off'"
+            )
+        self._secret = self._load_secret()
+        self._boot_id = _BOOT_ID.read_bytes().strip() if _BOOT_ID.exists() else b""
+
+    def get(self, file: StateFile, start: int, end: int) -> pa.Table | None:
+        """The rows of `file` with a key hash in `start..end`, or None; a whole file serves any part of it."""
+        for name in (_entry_name(file, None), _entry_name(file, (start, end))):
+            table = self._open(name)
+            if table is not None:
+                return table
+        return None
+
+    def put(self, file: StateFile, table: pa.Table, part: tuple[int, int] | None = None) -> None:
+        """Keep the rows of `file`, or those of the hashes `part`; a full disk is no error."""
+        name = _entry_name(file, part)
+        unfinished = self.folder / f"unfinished-{name}-{secrets.token_hex(4)}"
+        try:
+            with pa.OSFile(str(unfinished), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+                writer.write_table(table)
+            record = self._record(name, unfinished.stat())
+            unfinished.replace(self.folder / f"{name}.arrow")
+            unfinished.write_bytes(record)
+            unfinished.replace(self.folder / f"{name}.record")
+        except (OSError, pa.ArrowException):
+            unfinished.unlink(missing_ok=True)
+            return
+        self._evict()
+
+    def size_bytes(self) -> int:
+        """What the entries take on disk."""
+        return sum(size for _, size, _ in self._entries())
+
+    def _open(self, name: str) -> pa.Table | None:
+        path = self.folder / f"{name}.arrow"
+        try:
+            record = (self.folder / f"{name}.record").read_bytes()
+            source = pa.memory_map(str(path), "r")
+            found = path.stat()
+            if not hmac.compare_digest(record, self._record(name, found)):
+                return None
+            # The access time orders eviction; the modification time is part of the record and stays.
+            os.utime(path, ns=(time.time_ns(), found.st_mtime_ns))
+            return pa.ipc.open_file(source).read_all()
+        except (OSError, pa.ArrowException):
+            return None
+
+    def _record(self, name: str, found: os.stat_result) -> bytes:
+        facts = f"{name}:{found.st_ino}:{found.st_size}:{found.st_mtime_ns}".encode() + b":" + self._boot_id
+        return hmac.new(self._secret, facts, hashlib.sha256).digest()
+
+    def _load_secret(self) -> bytes:
+        path = self.folder / _SECRET_FILE
+        unfinished = self.folder / f"unfinished-secret-{secrets.token_hex(8)}"
+        with contextlib.suppress(FileExistsError):
+            if not path.exists():
+                unfinished.touch(mode=0o600)
+                unfinished.write_bytes(secrets.token_bytes(_SECRET_BYTES))
+                os.link(unfinished, path)
+        unfinished.unlink(missing_ok=True)
+        return path.read_bytes()
+
+    def _evict(self) -> None:
+        """Unlink the entries that were not used for longest; a mapping in use stays valid."""
+        entries = sorted(self._entries(), key=lambda entry: entry[2])
+        total = sum(size for _, size, _ in entries)
+        for path, size, _ in entries:
+            if total <= self.max_bytes:
+                return
+            path.with_suffix(".record").unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
+            total -= size
+
+    def _entries(self) -> Iterator[tuple[Path, int, int]]:
+        for path in self.folder.glob("*.arrow"):
+            with contextlib.suppress(FileNotFoundError):
+                found = path.stat()
+                yield path, found.st_size, found.st_atime_ns
+
+
+def default_warm_cache() -> WarmCache | None:
+    """The cache of this user and host; None where `ARROYO_STATE_CACHE` is `off` or the folder is not ours."""
+    chosen = os.environ.get(FOLDER_VARIABLE, "")
+    if chosen == "off":
+        return None
+    folder = Path(chosen) if chosen else Path(tempfile.gettempdir()) / f"arroyo-state-cache-{os.getuid()}"
+    max_bytes = int(os.environ.get(MAX_BYTES_VARIABLE, DEFAULT_MAX_BYTES))
+    try:
+        return WarmCache(folder, max_bytes=max_bytes)
+    except (OSError, SetupError):
+        if chosen:
+            raise
+        return None
+
+
+def _entry_name(file: StateFile, part: tuple[int, int] | None) -> str:
+    name = file.checksum.hex()
+    return name if part is None else f"{name}-{part[0]:016x}-{part[1]:016x}"
