@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from arroyo_core.errors import SetupError
 from arroyo_core.spark.java import check_java
@@ -19,6 +21,8 @@ LOCAL_MASTER = "local[*,4]"
 
 #: Frames are about 1 MB: few of them make a batch.
 FRAMES_PER_BATCH = 16
+
+CONNECT_PORT = 15002
 
 _SETTINGS = {
     "spark.python.unix.domain.socket.enabled": "true",
@@ -53,6 +57,7 @@ def create_session(
 
 
 def _connect(name: str, url: str, conf: Mapping[str, str]) -> SparkSession:
+    _check_reachable(url)
     try:
         from pyspark.sql import SparkSession
 
@@ -66,6 +71,15 @@ def _connect(name: str, url: str, conf: Mapping[str, str]) -> SparkSession:
         raise SetupError(f"Spark Connect needs more packages: pip install 'arroyo-core[connect]' ({error})") from error
     except Exception as error:
         raise SetupError(f"Spark Connect at {url} cannot be reached: {_first_line(error)}") from error
+
+
+def _check_reachable(url: str) -> None:
+    """Spark Connect's client would try for ten minutes."""
+    address = urlsplit(url)
+    try:
+        socket.create_connection((address.hostname or "", address.port or CONNECT_PORT), timeout=10).close()
+    except OSError as error:
+        raise SetupError(f"Spark Connect at {url} cannot be reached: {error}") from error
 
 
 def _settings(master: str, *, is_quiet: bool) -> dict[str, str]:
