@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from arroyo_filesystem import open_files
 from arroyo_filesystem.partitions import NULL_FOLDER, partition
 from arroyo_filesystem.staging import decode_files
 from hypothesis import given
@@ -128,6 +129,20 @@ def test_no_more_files_are_open_than_allowed_and_no_row_is_lost(files: Any, fold
     (data,) = staged["files"].values()
     assert sum(file.rows for file in decode_files(data)) == 100
     assert sorted(files.read(folder)["n"].to_pylist()) == list(range(100))
+
+
+def test_rows_held_back_for_row_groups_are_bounded_over_all_partitions(
+    files: Any, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(open_files, "MAX_BUFFERED_BYTES", 1000)
+    table = pa.table({"k": [n % 10 for n in range(2000)], "n": list(range(2000))})
+    with files.sink(folder, table.schema, partition_by=["k"]) as harness:
+        for batch in table.to_batches(max_chunksize=50):
+            harness.process(batch)
+            held = [file.writer.buffered_bytes() for file in harness.operator._files._open.values()]
+            assert sum(held) == harness.operator._files._buffered_bytes <= 1000
+        harness.commit(harness.checkpoint())
+    assert sorted(files.read(folder)["n"].to_pylist()) == list(range(2000))
 
 
 def test_an_epoch_without_rows_makes_no_file(files: Any, names: Names, folder: str) -> None:

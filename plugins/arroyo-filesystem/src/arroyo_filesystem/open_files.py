@@ -36,6 +36,8 @@ class OpenFiles:
         #: Least recently written first.
         self._open: OrderedDict[str, _OpenFile] = OrderedDict()
         self._closed: list[StagedFile] = []
+        #: What all writers hold together; kept along, because counting it at each write would be quadratic.
+        self._buffered_bytes = 0
 
     def write(self, folder: str, batch: pa.RecordBatch) -> None:
         """Append rows to the file of a partition, beginning or ending files as needed."""
@@ -43,14 +45,17 @@ class OpenFiles:
             return
         file = self._open.get(folder) or self._begin(folder)
         self._open.move_to_end(folder)
+        held = file.writer.buffered_bytes()
         file.writer.write(batch)
         file.rows += batch.num_rows
         # A row group is not worth more than the file it is to fill.
         if file.writer.buffered_bytes() >= self._max_file_bytes:
             file.writer.flush()
+        self._buffered_bytes += file.writer.buffered_bytes() - held
         if file.stream.size() >= self._max_file_bytes:
             self._end(folder)
-        self._bound_memory()
+        if self._buffered_bytes > MAX_BUFFERED_BYTES:
+            self._flush_largest()
 
     def close(self) -> list[StagedFile]:
         """End every file; the files of this epoch in the order they were ended."""
@@ -74,13 +79,12 @@ class OpenFiles:
 
     def _end(self, folder: str) -> None:
         file = self._open[folder]
+        self._buffered_bytes -= file.writer.buffered_bytes()
         file.writer.close()
         self._closed.append(file.stream.close(file.rows))
         del self._open[folder]
 
-    def _bound_memory(self) -> None:
-        if len(self._open) == 1:
-            return
-        held = {folder: file.writer.buffered_bytes() for folder, file in self._open.items()}
-        if sum(held.values()) > MAX_BUFFERED_BYTES:
-            self._open[max(held, key=lambda folder: held[folder])].writer.flush()
+    def _flush_largest(self) -> None:
+        largest = max(self._open.values(), key=lambda file: file.writer.buffered_bytes()).writer
+        self._buffered_bytes -= largest.buffered_bytes()
+        largest.flush()

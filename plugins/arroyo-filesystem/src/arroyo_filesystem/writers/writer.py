@@ -73,7 +73,7 @@ class ParquetFileWriter(FileWriter):
     def write(self, batch: pa.RecordBatch) -> None:
         self._batches.append(batch)
         self._rows += batch.num_rows
-        self._bytes += batch.get_total_buffer_size() if batch.num_columns == 0 else batch.nbytes
+        self._bytes += batch.nbytes
         if self._rows >= ROW_GROUP_ROWS or self._bytes >= ROW_GROUP_BYTES:
             self.flush()
 
