@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+import itertools
 
 import numpy as np
 import pyarrow as pa
@@ -87,7 +88,7 @@ def test_ranges_cover_everything_once():
         ranges = [key_range(index, parallelism) for index in range(parallelism)]
         assert ranges[0].start == 0
         assert ranges[-1].end == MAX_KEY_HASH
-        assert all(left.end + 1 == right.start for left, right in zip(ranges, ranges[1:], strict=False))
+        assert all(left.end + 1 == right.start for left, right in itertools.pairwise(ranges))
 
 
 def test_lists_cannot_be_keys():

@@ -27,7 +27,7 @@ def test_a_whole_epoch_is_accepted(epoch):
 def test_a_missing_report_is_refused(epoch):
     plan, reports = epoch
     for index in range(len(reports)):
-        with pytest.raises(ExchangeError, match="did not report|consumed"):
+        with pytest.raises(ExchangeError, match=r"did not report|consumed"):
             accept(plan, 1, reports[:index] + reports[index + 1 :])
 
 
