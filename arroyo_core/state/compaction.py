@@ -83,12 +83,8 @@ def compact_table(
     if not chosen:
         return None
     is_oldest = file_order(chosen[0]) == file_order(table.carried[0])
-    if isinstance(table, ExpiringTimeKeyTable):
-        rows = _merge_expiring(table, chosen, is_oldest=is_oldest)
-        timestamp_column = table.format.schema.timestamp_column
-    else:
-        rows = _merge_global(table, chosen, is_oldest=is_oldest)
-        timestamp_column = None
+    rows = merge_files(table, chosen, is_oldest=is_oldest)
+    timestamp_column = table.format.schema.timestamp_column if isinstance(table, ExpiringTimeKeyTable) else None
     written = []
     for part in split_by_key_range(rows, policy.max_file_rows):
         file = table.access.write(
@@ -103,6 +99,18 @@ def compact_table(
         file.epoch, file.subtask_index = chosen[-1].epoch, chosen[-1].subtask_index
         written.append(file)
     return Compacted(chosen, written)
+
+
+def merge_files(
+    table: GlobalKeyedTable | ExpiringTimeKeyTable, files: Sequence[StateFile], *, is_oldest: bool
+) -> pa.Table:
+    """All that is live of neighbouring files, oldest first, as one sorted table.
+
+    With `is_oldest` nothing older exists: deletes have done their work and are left out.
+    """
+    if isinstance(table, ExpiringTimeKeyTable):
+        return _merge_expiring(table, files, is_oldest=is_oldest)
+    return _merge_global(table, files, is_oldest=is_oldest)
 
 
 def split_by_key_range(rows: pa.Table, max_rows: int) -> list[pa.Table]:

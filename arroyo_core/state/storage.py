@@ -10,7 +10,7 @@ import errno
 import os
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol, TypeVar
@@ -149,6 +149,10 @@ class StorageProvider:
         """Every file below the folder `prefix`, sorted by path."""
         return sorted(self._call("list", prefix, lambda: self._driver.list(prefix)), key=lambda file: file.path)
 
+    def list_root(self) -> Sequence[StoredFile]:
+        """Every file of the store, of all jobs, sorted by path; for people who look around."""
+        return sorted(self._retry("list", self.url, lambda: self._driver.list("")), key=lambda file: file.path)
+
     def delete(self, path: str) -> None:
         """Remove the file; one that is gone already is no error."""
         self._call("delete", path, lambda: self._driver.delete(path))
@@ -160,15 +164,18 @@ class StorageProvider:
 
     def _call(self, verb: str, path: str, call: Callable[[], T]) -> T:
         check_relative(path)
+        return self._retry(verb, f"{self.url}/{path}", call)
+
+    def _retry(self, verb: str, name: str, call: Callable[[], T]) -> T:
         for attempt in range(1, self._attempts + 1):
             try:
                 return call()
             except FileNotFoundError as error:
-                raise MissingFileError(f"cannot {verb} {self.url}/{path}: there is no such file") from error
+                raise MissingFileError(f"cannot {verb} {name}: there is no such file") from error
             except Exception as error:
                 if not _is_retried(error) or attempt == self._attempts:
                     tried = f" (tried {attempt} times)" if attempt > 1 else ""
-                    raise StorageError(f"cannot {verb} {self.url}/{path}: {error}{tried}") from error
+                    raise StorageError(f"cannot {verb} {name}: {error}{tried}") from error
                 # Jitter keeps subtasks that failed together from coming back together.
                 self._sleep(0.05 * 2**attempt * (0.5 + random.random() / 2))
         raise AssertionError("unreachable: the last attempt returns or raises")

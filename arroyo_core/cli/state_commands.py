@@ -1,0 +1,274 @@
+"""`arroyo checkpoints` and `arroyo state`: looking into what a job has stored; nothing is ever changed."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import sys
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from arroyo_core.cli.exits import FAILURE, OK
+from arroyo_core.errors import ConfigError
+from arroyo_core.proto.state_pb2 import CheckpointMetadata
+from arroyo_core.state import ParquetBackend, StorageProvider, get_storage_provider
+from arroyo_core.state.inspection import (
+    diff_tables,
+    find_jobs,
+    read_table,
+    summarize_checkpoints,
+    summarize_tables,
+    verify_checkpoint,
+)
+
+FORMATS = ("table", "csv", "json", "parquet")
+
+
+def add_commands(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `checkpoints ls|show|verify` and `state tables|cat|diff`."""
+    checkpoints = subparsers.add_parser("checkpoints", help="list, show and verify checkpoints")
+    actions = checkpoints.add_subparsers(title="actions", metavar="ACTION", required=True)
+    _add(actions, "ls", "list the checkpoints of a job", _ls, formats=("table", "json"))
+    _add(actions, "show", "show one checkpoint with its tables", _show, formats=("table", "json"), epoch=True)
+    _add(actions, "verify", "read every file of a checkpoint and compare checksums", _verify, epoch=True)
+
+    state = subparsers.add_parser("state", help="read the state tables of a checkpoint")
+    actions = state.add_subparsers(title="actions", metavar="ACTION", required=True)
+    _add(actions, "tables", "list the tables of a checkpoint", _tables, formats=("table", "json"), epoch=True)
+    for name, text, command in (
+        ("cat", "print the rows of a table", _cat),
+        ("diff", "print the rows of a table that went and came between two epochs", _diff),
+    ):
+        parser = _add(actions, name, text, command, formats=FORMATS, epoch=name == "cat")
+        parser.add_argument("table", metavar="OPERATOR.TABLE", help="as `arroyo state tables` lists it")
+        if name == "diff":
+            parser.add_argument("--from", dest="before", type=int, metavar="EPOCH", help="default: the one before")
+            parser.add_argument("--to", dest="epoch", type=int, metavar="EPOCH", help="default: the latest")
+        parser.add_argument("--output", metavar="FILE", help="write there instead of printing; needed for parquet")
+
+
+def _add(
+    actions: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    text: str,
+    command: Any,
+    *,
+    formats: tuple[str, ...] = (),
+    epoch: bool = False,
+) -> argparse.ArgumentParser:
+    parser = actions.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+    parser.add_argument("url", metavar="URL", help="the pipeline's checkpoint URL, with or without the job's folder")
+    parser.add_argument("--job", metavar="NAME", help="needed where several jobs share the URL")
+    if epoch:
+        parser.add_argument("--epoch", type=int, metavar="N", help="default: the latest")
+    if formats:
+        parser.add_argument("--format", choices=formats, default=formats[0], help=f"default: {formats[0]}")
+    parser.set_defaults(command=command)
+    return parser
+
+
+def _ls(args: argparse.Namespace) -> int:
+    backend = _backend(args)
+    rows = [asdict(summary) for summary in summarize_checkpoints(backend)]
+    if args.format == "json":
+        print(json.dumps(rows, indent=2))
+        return OK
+    columns = ["epoch", "finished", "state", "generation", "operators", "files", "written", "live"]
+    _print_rows(columns, [_ls_row(row) for row in rows])
+    return OK
+
+
+def _ls_row(row: dict[str, Any]) -> list[object]:
+    if row["error"]:
+        return [row["epoch"], "-", "DAMAGED", "-", "-", "-", "-", row["error"]]
+    state = "ready" if row["is_committed"] or not row["needs_commit"] else "committing"
+    finished = _time(row["finish_time_us"])
+    sizes = [_size(row["bytes_written"]), _size(row["bytes_live"])]
+    return [row["epoch"], finished, state, row["generation"], row["operators"], row["files"], *sizes]
+
+
+def _show(args: argparse.Namespace) -> int:
+    backend = _backend(args)
+    metadata = _checkpoint(backend, args.epoch)
+    facts: dict[str, object] = {
+        "job": metadata.job_id,
+        "epoch": metadata.epoch,
+        "min_epoch": metadata.min_epoch,
+        "parent_epoch": metadata.parent_epoch,
+        "generation": metadata.generation,
+        "started": _time(metadata.start_time_us),
+        "finished": _time(metadata.finish_time_us),
+        "needs_commit": metadata.needs_commit,
+        "is_committed": backend.is_committed(metadata.epoch),
+        "is_final": metadata.is_final,
+        "plugins": [f"{plugin.name} {plugin.version}" for plugin in metadata.plugins],
+        "udfs": [f"{udf.name} {udf.version}" for udf in metadata.udfs],
+    }
+    operators = [
+        {
+            "operator": operator.operator_metadata.operator_id,
+            "parallelism": operator.operator_metadata.parallelism,
+            "watermark": _time(operator.operator_metadata.min_watermark_us)
+            if operator.operator_metadata.HasField("min_watermark_us")
+            else "-",
+            "tables": ", ".join(sorted(operator.table_checkpoint_metadata)) or "-",
+            "bytes_written": operator.bytes,
+        }
+        for operator in metadata.operators
+    ]
+    if args.format == "json":
+        print(json.dumps({**facts, "operators": operators}, indent=2))
+        return OK
+    for name, value in facts.items():
+        print(f"{name + ':':14}{', '.join(value) if isinstance(value, list) else value}")
+    print()
+    if operators:
+        _print_rows(list(operators[0]), [list(operator.values()) for operator in operators])
+    return OK
+
+
+def _verify(args: argparse.Namespace) -> int:
+    backend = _backend(args)
+    epochs = [args.epoch] if args.epoch is not None else backend.list_epochs()
+    is_whole = True
+    for epoch in epochs:
+        files, problems = verify_checkpoint(backend, epoch)
+        print(f"epoch {epoch}: {files} files, " + ("whole" if not problems else f"{len(problems)} damaged"))
+        for problem in problems:
+            is_whole = False
+            print(f"  {problem}")
+    return OK if is_whole else FAILURE
+
+
+def _tables(args: argparse.Namespace) -> int:
+    summaries = summarize_tables(_checkpoint(_backend(args), args.epoch))
+    if args.format == "json":
+        print(json.dumps([asdict(summary) for summary in summaries], indent=2))
+        return OK
+    rows: list[list[object]] = [
+        [f"{s.operator}.{s.table}", s.kind, s.files, s.rows, _size(s.bytes_live), s.version] for s in summaries
+    ]
+    _print_rows(["table", "kind", "files", "rows", "size", "version"], rows)
+    return OK
+
+
+def _cat(args: argparse.Namespace) -> int:
+    backend = _backend(args)
+    operator, table = _table_name(args.table)
+    return _write(read_table(backend.storage, _checkpoint(backend, args.epoch), operator, table), args)
+
+
+def _diff(args: argparse.Namespace) -> int:
+    backend = _backend(args)
+    operator, table = _table_name(args.table)
+    after = _checkpoint(backend, args.epoch)
+    before_epoch = args.before
+    if before_epoch is None:
+        earlier = [epoch for epoch in backend.list_epochs() if epoch < after.epoch]
+        if not earlier:
+            raise ConfigError(f"epoch {after.epoch} is the oldest checkpoint there is: nothing to compare it with")
+        before_epoch = earlier[-1]
+    before = backend.load_checkpoint_metadata(backend.job_id, before_epoch)
+    tables = [read_table(backend.storage, metadata, operator, table) for metadata in (before, after)]
+    return _write(diff_tables(*tables), args)
+
+
+def _backend(args: argparse.Namespace) -> ParquetBackend:
+    storage = get_storage_provider(args.url)
+    jobs = find_jobs(storage)
+    parent, _, folder = args.url.rstrip("/").rpartition("/")
+    if not jobs and parent:
+        # The URL may name the job's own folder.
+        storage, jobs = get_storage_provider(parent), [job for job in _jobs_of(parent) if job == folder]
+    if args.job is not None:
+        if args.job not in jobs:
+            raise ConfigError(f"no checkpoint of job {args.job!r} below {args.url}", value=args.job, allowed=jobs)
+        return ParquetBackend(storage, args.job)
+    if not jobs:
+        raise ConfigError(f"no checkpoint below {args.url}", value=args.url)
+    if len(jobs) > 1:
+        raise ConfigError(f"several jobs share {args.url}: choose one with --job ({', '.join(jobs)})", allowed=jobs)
+    return ParquetBackend(storage, jobs[0])
+
+
+def _jobs_of(url: str) -> list[str]:
+    storage: StorageProvider = get_storage_provider(url)
+    return find_jobs(storage)
+
+
+def _checkpoint(backend: ParquetBackend, epoch: int | None) -> CheckpointMetadata:
+    epochs = backend.list_epochs()
+    if epoch is None:
+        return backend.load_checkpoint_metadata(backend.job_id, epochs[-1])
+    if epoch not in epochs:
+        raise ConfigError(f"job {backend.job_id!r} has no checkpoint {epoch} (it has: {', '.join(map(str, epochs))})")
+    return backend.load_checkpoint_metadata(backend.job_id, epoch)
+
+
+def _table_name(text: str) -> tuple[str, str]:
+    operator, dot, table = text.rpartition(".")
+    if not dot:
+        raise ConfigError(f"{text!r} names no table: write OPERATOR.TABLE, as `arroyo state tables` lists them")
+    return operator, table
+
+
+def _write(table: pa.Table, args: argparse.Namespace) -> int:
+    if args.format == "parquet":
+        if not args.output:
+            raise ConfigError("Parquet cannot be printed: give --output FILE")
+        pq.write_table(table, args.output)
+        return OK
+    if args.output:
+        with open(args.output, "w", encoding="utf-8", newline="") as file:  # noqa: PTH123 a path from the user, as given
+            _print_table(table, args.format, file)
+        return OK
+    _print_table(table, args.format, sys.stdout)
+    return OK
+
+
+def _print_table(table: pa.Table, kind: str, file: Any) -> None:
+    names = table.column_names
+    if kind == "json":
+        for row in table.to_pylist():
+            print(json.dumps(row, default=_plain), file=file)
+    elif kind == "csv":
+        writer = csv.writer(file)
+        writer.writerow(names)
+        writer.writerows([[_plain(value) for value in row.values()] for row in table.to_pylist()])
+    else:
+        _print_rows(names, [[_plain(value) for value in row.values()] for row in table.to_pylist()], file)
+
+
+def _print_rows(columns: list[str], rows: list[list[object]], file: Any = None) -> None:
+    texts = [[str(value) for value in row] for row in rows]
+    widths = [max(len(name), *(len(row[i]) for row in texts)) if texts else len(name) for i, name in enumerate(columns)]
+    for line in (columns, *texts):
+        print("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip(), file=file)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.hex()
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def _time(time_us: int) -> str:
+    if not time_us:
+        return "-"
+    return datetime.fromtimestamp(time_us / 1e6, UTC).isoformat(timespec="milliseconds") if time_us < 2**57 else "end"
+
+
+def _size(size_bytes: int) -> str:
+    size = float(size_bytes)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"

@@ -1,0 +1,189 @@
+"""Looking into checkpoints: what there is, whether it is whole, what tables hold, what changed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import msgspec
+import pyarrow as pa
+
+from arroyo_core.errors import StateError
+from arroyo_core.ids import TaskInfo
+from arroyo_core.proto.state_pb2 import CheckpointMetadata, OperatorCheckpointMetadata, StateFile, TableType
+from arroyo_core.state import paths
+from arroyo_core.state.compaction import merge_files
+from arroyo_core.state.expiring_time_key_map import ExpiringTimeKeyTable
+from arroyo_core.state.failures import DamagedStateError, NoRegisteredTableError
+from arroyo_core.state.file_access import FileAccess
+from arroyo_core.state.files import verify_file
+from arroyo_core.state.global_keyed_map import GlobalKeyedTable
+from arroyo_core.state.merge import operators_by_id, table_files
+from arroyo_core.state.parquet import ParquetBackend
+from arroyo_core.state.storage import StorageProvider
+
+#: The column of a diff that says what happened to a row: `+` it came, `-` it went.
+CHANGE_COLUMN = "_change"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointSummary:
+    """One published epoch; `error` says why its metadata cannot be read."""
+
+    epoch: int
+    is_committed: bool
+    needs_commit: bool = False
+    generation: int = 0
+    operators: int = 0
+    files: int = 0
+    bytes_written: int = 0
+    bytes_live: int = 0
+    finish_time_us: int = 0
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSummary:
+    """One table of a checkpoint."""
+
+    operator: str
+    table: str
+    kind: str
+    files: int
+    rows: int
+    bytes_live: int
+    version: int
+
+
+def find_jobs(storage: StorageProvider) -> list[str]:
+    """Every job with a published checkpoint below the URL."""
+    jobs = set()
+    for file in storage.list_root():
+        folder, _, rest = file.path.partition("/")
+        if rest.startswith("checkpoints/") and rest.endswith("/" + paths.CHECKPOINT_FILE):
+            jobs.add(paths.decode_id(folder))
+    return sorted(jobs)
+
+
+def summarize_checkpoints(backend: ParquetBackend) -> Iterator[CheckpointSummary]:
+    """Every published epoch, oldest first, also those that cannot be read."""
+    for epoch in backend.list_epochs():
+        is_committed = backend.is_committed(epoch)
+        try:
+            metadata = backend.load_checkpoint_metadata(backend.job_id, epoch)
+        except DamagedStateError as error:
+            yield CheckpointSummary(epoch=epoch, is_committed=is_committed, error=str(error))
+            continue
+        live = {file.path: file.size_bytes for _, _, file in _files(metadata)}
+        yield CheckpointSummary(
+            epoch=epoch,
+            is_committed=is_committed,
+            needs_commit=metadata.needs_commit,
+            generation=metadata.generation,
+            operators=len(metadata.operators),
+            files=len(live),
+            bytes_written=sum(operator.bytes for operator in metadata.operators),
+            bytes_live=sum(live.values()),
+            finish_time_us=metadata.finish_time_us,
+        )
+
+
+def summarize_tables(metadata: CheckpointMetadata) -> list[TableSummary]:
+    """Every table of a checkpoint, by operator and name; rows count deletes and superseded rows too."""
+    found = []
+    for operator in metadata.operators:
+        for name, table in sorted(operator.table_checkpoint_metadata.items()):
+            files = {file.path: file for file in table_files(table)}
+            found.append(
+                TableSummary(
+                    operator=operator.operator_metadata.operator_id,
+                    table=name,
+                    kind=TableType.Name(table.table_type).lower(),
+                    files=len(files),
+                    rows=sum(file.rows for file in files.values()),
+                    bytes_live=sum(file.size_bytes for file in files.values()),
+                    version=operator.table_configs[name].state_version,
+                )
+            )
+    return found
+
+
+def verify_checkpoint(backend: ParquetBackend, epoch: int) -> tuple[int, list[str]]:
+    """Read everything of an epoch; returns the number of data files and what is wrong, file by file."""
+    try:
+        metadata = backend.load_checkpoint_metadata(backend.job_id, epoch)
+    except StateError as error:
+        return 0, [str(error)]
+    files = {file.path: file for _, _, file in _files(metadata)}
+    problems = []
+    for _, file in sorted(files.items()):
+        try:
+            verify_file(backend.storage, file)
+        except StateError as error:
+            problems.append(str(error))
+    return len(files), problems
+
+
+def read_table(storage: StorageProvider, metadata: CheckpointMetadata, operator_id: str, table: str) -> pa.Table:
+    """All that a table holds at a checkpoint: a global one as JSON text of `key` and `value`, any other as its rows."""
+    operator = operators_by_id(metadata.operators).get(operator_id)
+    if operator is None:
+        known = ", ".join(sorted(operators_by_id(metadata.operators))) or "none"
+        raise NoRegisteredTableError(f"epoch {metadata.epoch} has no operator {operator_id!r} (it has: {known})")
+    if table not in operator.table_checkpoint_metadata:
+        known = ", ".join(sorted(operator.table_checkpoint_metadata)) or "none"
+        raise NoRegisteredTableError(f"operator {operator_id!r} has no table {table!r} (it has: {known})")
+    opened = _open(storage, metadata.job_id, operator, table)
+    if isinstance(opened, ExpiringTimeKeyTable):
+        rows = merge_files(opened, opened.carried, is_oldest=True)
+        return pa.Table.from_batches([opened.format.decode(rows)])
+    rows = merge_files(opened, opened.carried, is_oldest=True)
+    return pa.table(
+        {name: pa.array([_as_json(data) for data in rows.column(name).to_pylist()], pa.string()) for name in _PAIR}
+    ).sort_by("key")
+
+
+def diff_tables(before: pa.Table, after: pa.Table) -> pa.Table:
+    """Rows that went (`-`) and rows that came (`+`), with a `_change` column first."""
+    old, new = _counted(before), _counted(after)
+    gone = [row for key, (row, count) in old.items() for _ in range(count - new.get(key, (row, 0))[1])]
+    came = [row for key, (row, count) in new.items() for _ in range(count - old.get(key, (row, 0))[1])]
+    rows = pa.Table.from_pylist([*gone, *came], schema=after.schema)
+    changes = pa.array(["-"] * len(gone) + ["+"] * len(came), pa.string())
+    return rows.add_column(0, CHANGE_COLUMN, changes)
+
+
+_PAIR = ("key", "value")
+
+
+def _files(metadata: CheckpointMetadata) -> Iterator[tuple[str, str, StateFile]]:
+    for operator in metadata.operators:
+        for name, table in operator.table_checkpoint_metadata.items():
+            for file in table_files(table):
+                yield operator.operator_metadata.operator_id, name, file
+
+
+def _open(
+    storage: StorageProvider, job_id: str, operator: OperatorCheckpointMetadata, name: str
+) -> GlobalKeyedTable | ExpiringTimeKeyTable:
+    identity = operator.operator_metadata
+    task = TaskInfo(
+        job_id=job_id, operator_id=identity.operator_id, operator_name="inspection", task_index=0, parallelism=1
+    )
+    access = FileAccess(storage=storage, task_info=task)
+    config, found = operator.table_configs[name], operator.table_checkpoint_metadata[name]
+    files = list(table_files(found))
+    if found.table_type == TableType.EXPIRING_KEYED_TIME_TABLE:
+        return ExpiringTimeKeyTable(name=name, config=config, access=access, files=files)
+    return GlobalKeyedTable(name=name, config=config, access=access, files=files)
+
+
+def _as_json(data: bytes) -> str:
+    return msgspec.json.encode(msgspec.msgpack.decode(data)).decode()
+
+
+def _counted(table: pa.Table) -> dict[str, tuple[dict[str, object], int]]:
+    rows = table.to_pylist()
+    counts = Counter(repr(row) for row in rows)
+    return {repr(row): (row, counts[repr(row)]) for row in rows}
