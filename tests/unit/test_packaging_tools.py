@@ -157,6 +157,25 @@ class TestWheels:
         assert wheels.fingerprint(acme) not in (before, changed)
 
 
+class TestInstall:
+    def test_wheels_are_installed_again_though_their_version_is_there(self, tool):
+        command = tool("install").install_command(["dist/arroyo_std-0.1.0-py3-none-any.whl"], is_offline=False)
+        assert "--reinstall-package=arroyo-std" in command
+        assert "--offline" not in command
+
+    def test_the_cache_is_asked_before_the_index(self, tool, monkeypatch):
+        asked = []
+
+        def run(command, **_options):
+            asked.append("--offline" in command)
+            return subprocess.CompletedProcess(command, returncode=2 if "--offline" in command else 0)
+
+        install = tool("install")
+        monkeypatch.setattr(install.subprocess, "run", run)
+        assert install.main(["--group", "test"]) == 0
+        assert asked == [True, False]
+
+
 class TestNewPlugin:
     def test_package_and_prefix_follow_from_the_name(self, tool):
         names = tool("new_plugin").derive_names("arroyo-acme-geo")

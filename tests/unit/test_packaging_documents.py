@@ -1,0 +1,54 @@
+"""What the documents show is true: code runs, links lead somewhere, targets exist."""
+
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "examples").glob("*.md")),
+    *sorted((ROOT / "udfs").glob("*.md")),
+]
+
+
+def document_id(path):
+    return str(path.relative_to(ROOT))
+
+
+def python_blocks(path):
+    return re.findall(r"^```python\n(.*?)^```", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def test_the_operator_and_its_test_in_write_a_plugin_run_as_shown():
+    plugin, test = python_blocks(ROOT / "docs" / "write-a-plugin.md")
+    names = {"batch": pa.record_batch({"word": ["a", "b", "a"]})}
+    exec(compile(plugin, "plugin.py", "exec"), names)
+    exec(compile(test, "test_plugin.py", "exec"), names)
+    assert names["harness"].output.num_rows == 6
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=document_id)
+def test_links_inside_the_repository_lead_somewhere(document):
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text(encoding="utf-8")):
+        assert (document.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=document_id)
+def test_every_make_target_that_is_named_exists(document):
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+    named = set(re.findall(r"(?:`|^    )make ([a-z]+)", document.read_text(encoding="utf-8"), re.MULTILINE))
+    assert named <= targets
+
+
+def test_every_command_of_the_readme_is_one_of_arroyo():
+    from arroyo_core.cli.main import main
+
+    for command in set(re.findall(r"^    arroyo ([a-z]+)", (ROOT / "README.md").read_text(encoding="utf-8"), re.M)):
+        with pytest.raises(SystemExit) as ended:
+            main([command, "--help"])
+        assert ended.value.code == 0
