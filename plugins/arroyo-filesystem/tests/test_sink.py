@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arroyo_core.api import ArroyoSchema, TaskInfo
-from arroyo_core.errors import ConfigError, DataError
+from arroyo_core.errors import ConfigError, DataError, OperatorError
 
 Names = Callable[[str], list[str]]
 ODD = ["a b", "x/y", "..", "", "50%", "k=v", "é", "\n", "?*[", None, "a b "]
@@ -47,6 +47,39 @@ def test_other_tools_read_the_partitions(files: Any, tmp_path: Any) -> None:
     read = ds.dataset(tmp_path, partitioning="hive", exclude_invalid_files=False).to_table().sort_by("n")
     assert read.select(["n", "k"]).to_pylist() == table.select(["n", "k"]).to_pylist()
     assert [str(day) for day in read["day"].to_pylist()] == ["2026-01-01", "2026-01-01", "None"]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "json", "csv"])
+def test_partition_columns_are_read_back_from_the_folders(files: Any, folder: str, kind: str) -> None:
+    table = pa.table(
+        {
+            "n": list(range(len(ODD))),
+            "k": ODD,
+            "day": pa.array([0, None] + [1] * (len(ODD) - 2), pa.date32()),
+            "t": pa.array([5] * len(ODD), pa.timestamp("us", tz="UTC")),
+        }
+    )
+    files.write(folder, table, format=kind, partition_by=["k", "day", "t"])
+    schema = {"n": "int64", "k": "string", "day": "date", "t": "timestamp"}
+    assert files.read(folder, schema=schema).sort_by("n").equals(table)
+    inferred = files.read(folder)
+    assert inferred.column_names == ["n", "k", "day", "t"]
+    assert inferred.schema.field("day").type == pa.string()
+
+
+def test_folders_of_the_path_itself_are_no_columns(files: Any, names: Names, folder: str) -> None:
+    table = pa.table({"n": [1], "k": ["a"], "j": ["b"]})
+    files.write(folder, table, partition_by=["k", "j"])
+    (name,) = names(folder)
+    assert files.read(f"{folder}/k=a").column_names == ["n", "j"]
+    assert files.read(f"{folder}/k=a/*/part-*").column_names == ["n", "j"]
+    assert files.read(f"{folder}/{name}").column_names == ["n"]
+
+
+def test_a_folder_that_does_not_fit_its_type_is_named(files: Any, folder: str) -> None:
+    files.write(folder, pa.table({"n": [1], "k": ["a"]}), partition_by=["k"])
+    with pytest.raises(OperatorError, match=r"k=a/part-.*: the folder of column 'k' does not fit int64"):
+        files.read(folder, schema={"n": "int64", "k": "int64"})
 
 
 VALUES = st.sampled_from(["a", "b", "c/d", None])

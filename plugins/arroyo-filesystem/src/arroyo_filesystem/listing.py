@@ -90,12 +90,19 @@ def _find(location: Location) -> tuple[list[dict[str, Any]], str | None]:
         # A name that is literally there wins over its meaning as a pattern.
         if fs.exists(path) and fs.isfile(path):
             return [fs.info(path)], None
-        fixed = path[: min(path.index(char) for char in GLOB_CHARACTERS if char in path)]
-        return list(fs.glob(path, detail=True).values()), fixed.rpartition("/")[0]
+        return list(fs.glob(path, detail=True).values()), fixed_folder(path)
     info = fs.info(path)
     if info["type"] == "file":
         return [info], None
     return list(fs.find(path, detail=True).values()), path
+
+
+def fixed_folder(path: str) -> str:
+    """The folder that a path names: a glob up to its first folder with a pattern, else the path itself."""
+    if not _has_glob(path):
+        return path
+    fixed = path[: min(path.index(char) for char in GLOB_CHARACTERS if char in path)]
+    return fixed.rpartition("/")[0]
 
 
 def _has_glob(path: str) -> bool:

@@ -21,6 +21,12 @@ from arroyo_core.errors import DataError
 from arroyo_core.state import global_table_config
 from arroyo_filesystem.commit import commit_epoch
 from arroyo_filesystem.dead_letters import BadLines
+from arroyo_filesystem.folder_values import (
+    fill_folder_columns,
+    folder_scalars,
+    folder_values,
+    with_folder_columns,
+)
 from arroyo_filesystem.formats import arrow_ipc, parquet, text
 from arroyo_filesystem.formats.format import Format
 from arroyo_filesystem.listing import File, file_of_info
@@ -130,9 +136,11 @@ class FilesystemSource(SourceOperator):
             split = plan.splits[number]
             file = plan.files[split.file]
             self._check_unchanged(file)
+            values = folder_values(file.path, self._settings.location.path)
+            scalars = folder_scalars(ctx.output_schema.schema, values, path=file.path)
             for batch, position in reader.read(file.path, split, begun):
                 if batch is not None:
-                    collector.collect(batch)
+                    collector.collect(fill_folder_columns(batch, scalars))
                 message = ctx.control()
                 if message is not None:
                     progress.save(number, position)
@@ -201,8 +209,12 @@ class FilesystemSource(SourceOperator):
             )
 
     def _first_schema(self) -> pa.Schema:
+        path = self._settings.files[0].path
+        return with_folder_columns(self._file_schema(path), folder_values(path, self._settings.location.path))
+
+    def _file_schema(self, path: str) -> pa.Schema:
         settings = self._settings
-        fs, path = settings.location.fs, settings.files[0].path
+        fs = settings.location.fs
         if settings.format is Format.PARQUET:
             return parquet.read_schema(fs, path)
         if settings.format is Format.ARROW:
