@@ -15,6 +15,7 @@ by it; `tests/unit/api/test_hashing.py` publishes test vectors. Its definition:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -125,7 +126,7 @@ def _words(column: pa.Array) -> Hashes:
         raise TypeError(f"values of type {kind} cannot be keys")
     if column.null_count:
         column = pc.fill_null(column, 0)
-    values = column.to_numpy(zero_copy_only=False)
+    values: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)
     if not pa.types.is_floating(kind):
         return values.astype(np.int64, copy=False).view(np.uint64) if values.dtype != np.uint64 else values
     values = values.astype(np.float64) + 0.0

@@ -116,3 +116,30 @@ class ErrorReport(_message.Message):
     retry: str
     kind: str
     def __init__(self, operator_id: _Optional[str] = ..., message: _Optional[str] = ..., traceback: _Optional[str] = ..., domain: _Optional[str] = ..., retry: _Optional[str] = ..., kind: _Optional[str] = ...) -> None: ...
+
+class CarriedState(_message.Message):
+    __slots__ = ("chains",)
+    CHAINS_FIELD_NUMBER: _ClassVar[int]
+    chains: _containers.RepeatedCompositeFieldContainer[CarriedChain]
+    def __init__(self, chains: _Optional[_Iterable[_Union[CarriedChain, _Mapping]]] = ...) -> None: ...
+
+class CarriedChain(_message.Message):
+    __slots__ = ("head", "subtask", "inputs", "operators", "is_closed")
+    class OperatorsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    HEAD_FIELD_NUMBER: _ClassVar[int]
+    SUBTASK_FIELD_NUMBER: _ClassVar[int]
+    INPUTS_FIELD_NUMBER: _ClassVar[int]
+    OPERATORS_FIELD_NUMBER: _ClassVar[int]
+    IS_CLOSED_FIELD_NUMBER: _ClassVar[int]
+    head: str
+    subtask: int
+    inputs: _containers.RepeatedCompositeFieldContainer[InputWatermark]
+    operators: _containers.ScalarMap[str, int]
+    is_closed: bool
+    def __init__(self, head: _Optional[str] = ..., subtask: _Optional[int] = ..., inputs: _Optional[_Iterable[_Union[InputWatermark, _Mapping]]] = ..., operators: _Optional[_Mapping[str, int]] = ..., is_closed: _Optional[bool] = ...) -> None: ...

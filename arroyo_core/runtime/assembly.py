@@ -9,6 +9,7 @@ from arroyo_core.errors import PluginError
 from arroyo_core.graph.plan import Chain, Edge, Node, Plan, Routing
 from arroyo_core.plugin import PluginSet
 from arroyo_core.runtime.boundary import Boundary
+from arroyo_core.runtime.carry import Carried
 from arroyo_core.runtime.chain import ChainedOperator, OperatorSlot, Output
 from arroyo_core.runtime.context import RuntimeContext, RuntimeSourceContext
 from arroyo_core.runtime.exchange import (
@@ -21,7 +22,7 @@ from arroyo_core.runtime.exchange import (
 )
 from arroyo_core.runtime.frames import FrameWriter
 from arroyo_core.runtime.metrics import OperatorMetrics, Stopwatch
-from arroyo_core.runtime.node import Carried, LocalEdge, OperatorNode, SenderSlot
+from arroyo_core.runtime.node import LocalEdge, OperatorNode, SenderSlot
 from arroyo_core.runtime.request import EpochRequest, TaskEnvironment
 from arroyo_core.runtime.sources import SourceNode
 from arroyo_core.runtime.tables import OperatorTables, TableOpener

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from arroyo_core.api import END_OF_TIME_US, CheckpointBarrier, SignalMessage, SourceFinishType, Watermark
 from arroyo_core.graph.plan import Chain
 from arroyo_core.proto import exchange_pb2 as pb
+from arroyo_core.runtime.carry import Carried, watermark_message
 from arroyo_core.runtime.chain import ChainedOperator
 from arroyo_core.runtime.context import RuntimeContext
 from arroyo_core.runtime.exchange import EdgeSender, Receiver, decode_watermark
@@ -24,18 +25,6 @@ _FINAL_OF_SOURCE = {
     SourceFinishType.IMMEDIATE: SignalMessage.STOP,
     SourceFinishType.CHECKPOINTED: None,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Carried:
-    """What a chain's subtask takes from one epoch into the next, besides its tables."""
-
-    #: The watermark of each input.
-    inputs: tuple[Watermark | None, ...] = ()
-    #: The last event-time watermark of each operator.
-    operators: Mapping[str, int] = field(default_factory=dict)
-    #: The end has been announced to the operators already.
-    is_closed: bool = False
 
 
 class LocalEdge:
@@ -182,7 +171,7 @@ class OperatorNode:
         for (number, sender), inbox in self._receiver.inboxes.items():
             report.received.add(input=number, sender=sender, attempt=inbox.attempt, frames=inbox.frames)
         for index in range(len(self._input_schemas)):
-            report.inputs.append(_input_watermark(self._watermarks.input_watermark(index)))
+            report.inputs.append(watermark_message(self._watermarks.input_watermark(index)))
         report.is_closed = final is SignalMessage.END_OF_DATA
         return report
 
@@ -194,15 +183,6 @@ class OperatorNode:
             last = carried.operators.get(slot.ctx.task_info.operator_id)
             if last is not None:
                 slot.ctx.advance(Watermark.event_time(last))
-
-
-def carried_from(report: pb.ChainReport) -> Carried:
-    """What the next epoch's subtask takes from this report."""
-    return Carried(
-        tuple(_watermark(item) for item in report.inputs),
-        {item.operator_id: item.watermark_us for item in report.operators if item.HasField("watermark_us")},
-        report.is_closed,
-    )
 
 
 def _operator_report(ctx: RuntimeContext, checkpoint: bytes) -> pb.OperatorReport:
@@ -221,15 +201,3 @@ def _operator_report(ctx: RuntimeContext, checkpoint: bytes) -> pb.OperatorRepor
         watermark_us=ctx.last_present_watermark(),
         checkpoint=checkpoint,
     )
-
-
-def _input_watermark(watermark: Watermark | None) -> pb.InputWatermark:
-    if watermark is None:
-        return pb.InputWatermark()
-    return pb.InputWatermark(is_present=True, is_idle=watermark.is_idle, event_time_us=watermark.event_time_us or 0)
-
-
-def _watermark(message: pb.InputWatermark) -> Watermark | None:
-    if not message.is_present:
-        return None
-    return Watermark.idle() if message.is_idle else Watermark.event_time(message.event_time_us)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from arroyo_core.api import CheckpointBarrier, Clock
 from arroyo_core.graph.plan import Plan
 from arroyo_core.plugin import PluginSet
+from arroyo_core.runtime.carry import Carried
 from arroyo_core.runtime.context import Budget
-from arroyo_core.runtime.node import Carried
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,6 +36,8 @@ class JobResult:
     source_rows: int = 0
     operators: dict[str, OperatorMetrics] = field(default_factory=dict)
     is_finished: bool = False
+    #: The epoch of an earlier run that this one went on from; 0 for a fresh start.
+    resumed_from: int = 0
 
     def add(self, result: EpochResult) -> None:
         self.epochs += 1

@@ -48,10 +48,10 @@ class WatermarkHolder:
     def input_watermark(self, index: int) -> Watermark | None:
         """The merged watermark of one input's channels, to carry into the next epoch."""
         mine = [watermark for (number, _), watermark in self._channels.items() if number == index]
-        return _least(mine)
+        return least_watermark(mine)
 
     def _merge(self) -> None:
-        merged = _least(self._channels.values())
+        merged = least_watermark(self._channels.values())
         if merged is None or _is_backwards(self._merged, merged):
             return
         if merged.event_time_us is not None:
@@ -62,7 +62,8 @@ class WatermarkHolder:
         self._merged = merged
 
 
-def _least(watermarks: Iterable[Watermark | None]) -> Watermark | None:
+def least_watermark(watermarks: Iterable[Watermark | None]) -> Watermark | None:
+    """The minimum over those that are not idle; None while any is unset, idle if all are."""
     times = []
     is_idle = False
     for watermark in watermarks:

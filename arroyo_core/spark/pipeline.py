@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from arroyo_core.graph import plan_pipeline
 from arroyo_core.graph.plan import Plan
 from arroyo_core.plugin import PluginSet, installed_plugins
-from arroyo_core.runtime.job import Job, JobListener, SilentListener
+from arroyo_core.runtime.job import Job, JobListener
 from arroyo_core.runtime.results import JobResult
 from arroyo_core.runtime.stop import StopSignal
 
@@ -69,12 +69,12 @@ class Pipeline:
         try:
             with _scratch() as folder:
                 job = Job(
-                    plan=self.plan,
-                    executor=SparkExecutor(session),
+                    self.plan,
+                    SparkExecutor(session),
                     plugins=self.plugins,
                     storage_url=self.plan.checkpoint.url or folder.as_uri(),
-                    listener=listener or SilentListener(),
-                    stop=stop or StopSignal(),
+                    listener=listener,
+                    stop=stop,
                 )
                 return job.run()
         finally:

@@ -23,4 +23,4 @@ def run_in_process(
         pipeline = plan_pipeline(Path(pipeline), plugins=plugins, environment=os.environ, parallelism=parallelism)
     with tempfile.TemporaryDirectory(prefix="arroyo-", ignore_cleanup_errors=True) as folder:
         url = pipeline.checkpoint.url or Path(folder).as_uri()
-        return Job(plan=pipeline, executor=LocalExecutor(plugins), plugins=plugins, storage_url=url).run()
+        return Job(pipeline, LocalExecutor(plugins), plugins=plugins, storage_url=url).run()

@@ -246,7 +246,7 @@ class Lab:
 
     def job(self, nodes, *, executor=None, **settings):
         executor = executor or LocalExecutor(self.plugins)
-        return Job(plan=self.plan(nodes, **settings), executor=executor, plugins=self.plugins, storage_url=self.folder)
+        return Job(self.plan(nodes, **settings), executor, plugins=self.plugins, storage_url=self.folder)
 
     def run(self, nodes, **settings):
         return self.job(nodes, **settings).run()

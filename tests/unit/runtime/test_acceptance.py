@@ -15,7 +15,7 @@ def epoch(lab):
         {"id": "o", "operator": "test.sink", "inputs": ["p"]},
     ]
     job = lab.job(nodes, parallelism=2)
-    reports = job.executor.run_epoch(job.plan, job._request())
+    reports = job.executor.run_epoch(job.plan, job.next_request())
     return job.plan, reports
 
 

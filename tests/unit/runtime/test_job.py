@@ -1,6 +1,7 @@
 """Whole pipelines through the in-process runner: the same waves and frames as on Spark."""
 
 from collections import Counter
+from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from arroyo_core.api import END_OF_TIME_US, Origin
 from arroyo_core.errors import Domain, ExchangeError, OperatorError, PluginError, RetryHint
 from arroyo_core.runtime.local import LocalExecutor
+from arroyo_core.state import FencedError
 
 EVERY = {"checkpoint": {"interval": "1h", "rows": 4}}
 
@@ -81,7 +83,7 @@ def test_a_diamond_with_a_union_and_any_parallelisms_is_exact(lab, widths, keys,
         {"id": "u", "operator": "test.passing", "parallelism": joined, "inputs": ["l", "deep", "s"]},
         {"id": "o", "operator": "test.sink", "inputs": ["u"]},
     ]
-    lab.run(nodes, checkpoint={"interval": "1h"} | ({"rows": rows} if rows else {}))
+    lab.run(nodes, name=f"lab-{uuid4()}", checkpoint={"interval": "1h"} | ({"rows": rows} if rows else {}))
     assert lab.trace.numbers() == Counter(dict.fromkeys(range(40), 3))
 
 
@@ -204,8 +206,53 @@ def test_a_lasting_disagreement_ends_the_job(lab):
 
 def test_a_stop_request_ends_the_job_after_the_epoch(lab):
     job = lab.job(LINE, **EVERY)
+    job.start()
     job.run_epoch()
     job.stop.request()
     result = job.run()
     assert result.epochs == 0
     assert not result.is_finished
+
+
+@pytest.mark.parametrize("parallelism", [1, 2, 3])
+def test_a_stopped_job_goes_on_where_it_was_at_any_parallelism(lab, parallelism):
+    nodes = chain(("test.rows", {"count": 50}), ("test.totals", {}), ("test.sink", {}))
+    first = lab.job(nodes, parallelism=2, **EVERY)
+    first.start()
+    first.run_epoch()
+    first.run_epoch()
+    result = lab.run(nodes, parallelism=parallelism, **EVERY)
+    assert result.resumed_from == 2
+    assert {row["key"]: row["n"] for row in lab.trace.rows} == {
+        key: sum(n for n in range(50) if n % 5 == key) for key in range(5)
+    }
+    assert len(lab.trace.rows) == 5
+
+
+def test_a_finished_job_is_not_run_again(lab):
+    lab.run(LINE)
+    result = lab.run(LINE)
+    assert result.is_finished
+    assert (result.epochs, result.resumed_from) == (0, 1)
+    assert lab.trace.numbers() == Counter(range(20))
+
+
+def test_a_commit_that_was_broken_off_is_finished_at_the_next_start(lab, monkeypatch):
+    job = lab.job(LINE)
+    job.start()
+    monkeypatch.setattr(job, "_commit", lambda checkpoint: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        job.run_epoch()
+    assert lab.trace.committed == []
+    assert lab.run(LINE).is_finished
+    assert lab.trace.numbers() == Counter(range(20))
+
+
+def test_an_older_driver_is_fenced_out_by_a_newer_one(lab):
+    old = lab.job(LINE, **EVERY)
+    old.start()
+    old.run_epoch()
+    lab.run(LINE, **EVERY)
+    with pytest.raises(FencedError):
+        old.run_epoch()
+    assert lab.trace.numbers() == Counter(range(20))
