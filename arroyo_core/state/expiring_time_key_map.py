@@ -64,8 +64,9 @@ class ExpiringTimeKeyTable:
             raise WrongTableKindError(f"table {self.name!r} has no event-time column: it has no view by time")
         self._refuse_generational("a view by time")
         cutoff_us = self._restore_cutoff(watermark)
-        tables = [run.rows for run in self._runs(cutoff_us)]
-        rows = self.format.resolve_deletes(pa.concat_tables([self.format.empty(), *tables]), keep_deletes=False)
+        tables = [run.all_rows(self.format) for run in self._runs(cutoff_us)]
+        rows = pa.concat_tables([self.format.empty_in_memory(), *tables])
+        rows = self.format.resolve_deletes(rows, keep_deletes=False)
         return ExpiringTimeKeyView(
             table=self.name, row_format=self.format, rows=rows, retention_us=self.retention_us, send=send
         )

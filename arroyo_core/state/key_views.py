@@ -75,19 +75,20 @@ class KeyTimeView:
         hashes = self._format.hash_keys(wanted, keys.num_rows)
         queries: list[Rows] = []
         tables: list[pa.Table] = []
+        by_hash = np.argsort(hashes)
+        wanted, hashes = wanted.take(pa.array(by_hash)), hashes[by_hash]
         for run in self._runs.runs():
             query_rows, rows = run.find(self._format.key_columns, wanted, hashes)
-            found = run.rows.take(pa.array(rows))
-            queries.append(query_rows)
-            tables.append(found)
+            queries.append(by_hash[query_rows])
+            tables.append(run.take(self._format, rows))
         if not tables:
             return Matches(np.empty(0, dtype=np.int64), self._format.decode(self._format.empty()))
         return self._order(np.concatenate(queries), pa.concat_tables(tables))
 
     def get_all(self) -> pa.RecordBatch:
         """Every live row, in no particular order."""
-        tables = [self._live(run.rows) for run in self._runs.runs()]
-        rows = pa.concat_tables([self._format.empty(), *tables])
+        tables = [self._live(run.all_rows(self._format)) for run in self._runs.runs()]
+        rows = pa.concat_tables([self._format.empty_in_memory(), *tables])
         return self._format.decode(self._format.resolve_deletes(rows, keep_deletes=False))
 
     def expire(self, watermark_us: int, retention_us: int) -> None:
@@ -104,7 +105,7 @@ class KeyTimeView:
             return
         kept: list[Run] = []
         for run in self._runs.runs():
-            live = self._live(run.rows)
+            live = self._live(run.all_rows(self._format))
             kept.append(Run.of_sorted(live) if live.num_rows * 4 < run.rows.num_rows * 3 else run)
         self._runs.replace(kept)
 
@@ -186,7 +187,7 @@ class LastKeyValueView:
         tables = []
         for run in self._runs.runs():
             live = is_live(self._format, run.rows, later(run.live_from_us, self._cutoff_us))
-            tables.append(run.rows.append_column("_live", pa.array(live)))
+            tables.append(run.all_rows(self._format).append_column("_live", pa.array(live)))
         if not tables:
             return self._format.decode(self._format.empty())
         rows = self._format.last_of_each_key(pa.concat_tables(tables), keep_deletes=False)
@@ -216,33 +217,42 @@ class LastKeyValueView:
 
     def _newest(self, keys: pa.RecordBatch) -> tuple[Rows, pa.Table]:
         """For each row of `keys` the number of its row in the table returned with it, or -1."""
-        wanted = self._format.cast_keys(keys)
-        hashes = self._format.hash_keys(wanted, keys.num_rows)
-        open_rows: Rows = np.arange(keys.num_rows)
+        hashes = self._format.hash_keys(cast := self._format.cast_keys(keys), keys.num_rows)
+        # Sorted by hash, neighbours find neighbours: both the search and the gathering stay in the caches.
+        open_rows: Rows = np.argsort(hashes)
         rows_of: Rows = np.full(keys.num_rows, -1, dtype=np.int64)
         tables: list[pa.Table] = []
+        total = 0
         for run in reversed(self._runs.runs()):
             if len(open_rows) == 0:
                 break
-            is_partial = len(open_rows) < keys.num_rows
-            part = wanted.take(pa.array(open_rows)) if is_partial else wanted
-            query_rows, found = run.find(self._format.key_columns, part, hashes[open_rows])
-            if len(query_rows) == 0:
+            queries, found = run.find(self._format.key_columns, cast.take(pa.array(open_rows)), hashes[open_rows])
+            if len(queries) == 0:
                 continue
+            # Of several rows of one key in a run the last assignment, of the newest, remains.
             newest = np.full(len(open_rows), -1, dtype=np.int64)
-            newest[query_rows] = found
-            hit = np.flatnonzero(newest >= 0)
-            rows = run.rows.take(pa.array(newest[hit]))
-            counts = operations(rows) == OperationCode.INSERT
-            counts &= is_live(self._format, rows, later(run.live_from_us, self._cutoff_us))
-            numbers = np.cumsum(counts) - 1 + sum(table.num_rows for table in tables)
-            rows_of[open_rows[hit[counts]]] = numbers[counts]
+            newest[queries] = found
+            is_hit = newest >= 0
+            rows, counts = self._take(run, newest[is_hit])
+            numbers = np.where(counts, np.cumsum(counts) - 1 + total, -1)
+            rows_of[open_rows[is_hit]] = numbers
             tables.append(rows if counts.all() else rows.filter(pa.array(counts)))
-            open_rows = np.delete(open_rows, hit)
-        rows = pa.concat_tables([self._format.empty(), *tables])
-        order = rows_of[rows_of >= 0]
-        rows_of[rows_of >= 0] = np.arange(len(order))
-        return rows_of, rows.take(pa.array(order))
+            total += tables[-1].num_rows
+            open_rows = open_rows[~is_hit]
+        if not tables:
+            return rows_of, self._format.empty().select(self._format.schema.names)
+        has_row = rows_of >= 0
+        rows = pa.concat_tables(tables).take(pa.array(rows_of[has_row]))
+        rows_of[has_row] = np.arange(rows.num_rows)
+        return rows_of, rows
+
+    def _take(self, run: Run, found: Rows) -> tuple[pa.Table, Mask]:
+        """The user's columns of rows of a run, and which of them count."""
+        rows = run.rows.take(pa.array(found))
+        counts = is_live(self._format, rows, later(run.live_from_us, self._cutoff_us))
+        if run.has_deletes:
+            counts &= operations(rows) == OperationCode.INSERT
+        return rows.select(self._format.schema.names), counts
 
     def _simplify(self, rows: pa.Table, is_oldest: bool) -> pa.Table:
         return self._format.last_of_each_key(rows, keep_deletes=not is_oldest)

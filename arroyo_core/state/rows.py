@@ -58,6 +58,11 @@ class RowFormat:
         fields.append(pa.field(UNTIL_COLUMN, pa.int64()))
         return pa.schema(fields)
 
+    @property
+    def memory_schema(self) -> pa.Schema:
+        """The columns of rows in memory: those of files without the generation, which only readers of files need."""
+        return pa.schema([field for field in self.file_schema if field.name != GENERATION_COLUMN])
+
     def encode(self, batch: pa.RecordBatch, operation: DataOperation = INSERT, generation: int = 0) -> pa.Table:
         """The rows of `batch`, doing `operation`, as a file holds them; in the order given."""
         needed = self._needed_columns(operation)
@@ -87,6 +92,9 @@ class RowFormat:
 
     def empty(self) -> pa.Table:
         return self.file_schema.empty_table()
+
+    def empty_in_memory(self) -> pa.Table:
+        return self.memory_schema.empty_table()
 
     def cast_keys(self, keys: pa.RecordBatch) -> pa.RecordBatch:
         """The key columns of a batch in the table's types, and no others."""

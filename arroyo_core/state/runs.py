@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from arroyo_core.state.config import GENERATION_COLUMN, KEY_HASH_COLUMN, OPERATION_COLUMN, UNTIL_COLUMN
 from arroyo_core.state.files import Hashes, key_hashes, sort_by_key_hash
 from arroyo_core.state.keys import Mask, Rows, equal_rows
-from arroyo_core.state.rows import RowFormat, expand_ranges
+from arroyo_core.state.messages import OperationCode
+from arroyo_core.state.rows import RowFormat, expand_ranges, operations
 
 #: Rows that arrived are made a run at this number even if nobody looks.
 GATHER_ROWS = 1_000_000
@@ -22,30 +24,53 @@ GATHER_ROWS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Rows sorted by key hash, in one chunk; rows before `live_from_us` do not count."""
+    """Rows sorted by key hash, in one chunk; rows before `live_from_us` do not count.
+
+    `rows` has the user's columns, and those of deletes only where there are any.
+    """
 
     rows: pa.Table = field(repr=False)
     hashes: Hashes = field(repr=False)
+    has_deletes: bool
     live_from_us: int | None = None
 
     @classmethod
     def of_sorted(cls, rows: pa.Table, live_from_us: int | None = None) -> Run:
+        """A run of rows as a file holds them."""
         single = rows.combine_chunks() if any(column.num_chunks > 1 for column in rows.columns) else rows
-        return cls(single, key_hashes(single), live_from_us)
+        has_deletes = bool((operations(single) != OperationCode.INSERT).any())
+        unneeded = {GENERATION_COLUMN, KEY_HASH_COLUMN, *(() if has_deletes else (OPERATION_COLUMN, UNTIL_COLUMN))}
+        lean = single.select([name for name in single.column_names if name not in unneeded])
+        return cls(lean, key_hashes(single), has_deletes, live_from_us)
+
+    def all_rows(self, row_format: RowFormat) -> pa.Table:
+        """Every row with the columns that state adds."""
+        return _widen(row_format, self.rows, self.hashes, self.has_deletes)
+
+    def take(self, row_format: RowFormat, rows: Rows) -> pa.Table:
+        """Some rows, with the columns that state adds."""
+        return _widen(row_format, self.rows.take(pa.array(rows)), self.hashes[rows], self.has_deletes)
 
     def find(self, key_columns: tuple[str, ...], keys: pa.RecordBatch, hashes: Hashes) -> tuple[Rows, Rows]:
-        """Pairs of (row of `keys`, row of the run) with equal keys, by row of `keys`, then in the run's order."""
+        """Pairs of (row of `keys`, row of the run) with equal keys, by row of `keys`, then in the run's order.
+
+        Fastest when `hashes` are sorted: neighbours are then found near each other.
+        """
         if len(self.hashes) == 0 or len(hashes) == 0:
             return _NONE, _NONE
+        last = len(self.hashes) - 1
         first = np.searchsorted(self.hashes, hashes, side="left")
-        # Most hashes are absent or unique: a second search over everything would be mostly wasted.
-        hit = self.hashes[np.minimum(first, len(self.hashes) - 1)] == hashes
-        queries = np.flatnonzero(hit & (first < len(self.hashes)))
+        queries = np.flatnonzero((self.hashes[np.minimum(first, last)] == hashes) & (first <= last))
         if len(queries) == 0:
             return _NONE, _NONE
         first = first[queries]
-        count = np.searchsorted(self.hashes, hashes[queries], side="right") - first
-        wanted, found = np.repeat(queries, count), expand_ranges(first, count)
+        following = np.minimum(first + 1, last)
+        # Most hashes are unique: only where one is not does its end have to be searched for.
+        if ((self.hashes[following] == hashes[queries]) & (following > first)).any():
+            count = np.searchsorted(self.hashes, hashes[queries], side="right") - first
+            wanted, found = np.repeat(queries, count), expand_ranges(first, count)
+        else:
+            wanted, found = queries, first
         if not key_columns:
             return wanted, found
         mine, theirs = pa.array(found), pa.array(wanted)
@@ -57,6 +82,14 @@ class Run:
 
 
 _NONE: Rows = np.empty(0, dtype=np.int64)
+
+
+def _widen(row_format: RowFormat, rows: pa.Table, hashes: Hashes, has_deletes: bool) -> pa.Table:
+    count = rows.num_rows
+    columns = list(rows.columns[: len(row_format.schema.names)])
+    codes = rows.column(OPERATION_COLUMN) if has_deletes else pa.array(np.zeros(count, dtype=np.uint8))
+    until = rows.column(UNTIL_COLUMN) if has_deletes else pa.nulls(count, pa.int64())
+    return pa.Table.from_arrays([*columns, pa.array(hashes), codes, until], schema=row_format.memory_schema)
 
 
 class RunSet:
@@ -82,7 +115,7 @@ class RunSet:
         """Add encoded rows, newer than all before."""
         if rows.num_rows == 0:
             return
-        self._gathered.append(rows)
+        self._gathered.append(rows.select(self._format.memory_schema.names))
         self._gathered_rows += rows.num_rows
         if self._gathered_rows >= GATHER_ROWS:
             self.runs()
@@ -92,7 +125,9 @@ class RunSet:
         if self._gathered:
             rows = pa.concat_tables(self._gathered)
             self._gathered, self._gathered_rows = [], 0
-            self._runs.append(Run.of_sorted(self._simplify(sort_by_key_hash(rows), not self._runs)))
+            gathered = self._simplify(sort_by_key_hash(rows), not self._runs)
+            if gathered.num_rows:
+                self._runs.append(Run.of_sorted(gathered))
             self._merge()
         return self._runs
 
@@ -109,7 +144,7 @@ class RunSet:
             older, newer = self._runs[-2], self._runs[-1]
             if len(older.hashes) > 2 * len(newer.hashes) or older.live_from_us != newer.live_from_us:
                 return
-            rows = pa.concat_tables([older.rows, newer.rows])
+            rows = pa.concat_tables([older.all_rows(self._format), newer.all_rows(self._format)])
             merged = self._simplify(sort_by_key_hash(rows), len(self._runs) == 2)
             self._runs[-2:] = [Run.of_sorted(merged, older.live_from_us)] if merged.num_rows else []
 
