@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from arroyo_core.plugin import installed_plugins
 from arroyo_core.testing import run_in_process
@@ -75,3 +76,22 @@ def test_a_written_folder_is_a_source_of_the_next_pipeline(files: Any, tmp_path:
     table = pa.table({"n": list(range(10))})
     files.write(tmp_path, table, format="arrow", compression="zstd")
     assert files.read(tmp_path).equals(table)
+
+
+def test_the_pipeline_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    readme = (Path(__file__).parent.parent / "README.md").read_text()
+    nodes = "".join(part.split("```")[0] for part in readme.split("```yaml\n")[1:])
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "orders").mkdir()
+    (tmp_path / "orders" / "a.csv").write_text(
+        "id,placed_at,country,total\n1,2026-01-01T00:00:00Z,NL,9.50\n2,never,NL,1.00\n3,2026-01-02,DE,2.25\n"
+    )
+    (tmp_path / "readme.yaml").write_text(f"name: readme\nnodes:\n{nodes}".replace("s3://acme/orders", "./out"))
+    run_in_process(tmp_path / "readme.yaml")
+    written = {path.parent.name: pq.ParquetFile(path).read() for path in (tmp_path / "out").rglob("part-*")}
+    assert {folder: table["id"].to_pylist() for folder, table in written.items()} == {
+        "country=NL": [1],
+        "country=DE": [3],
+    }
+    (letters,) = (tmp_path / "orders_bad").glob("bad-*.jsonl")
+    assert '"line":3' in letters.read_text()
