@@ -20,6 +20,10 @@ class Progress:
     out: TextIO = field(default_factory=lambda: sys.stderr)
     _warned: set[str] = field(default_factory=set)
 
+    def on_start(self, job: JobResult) -> None:
+        if job.resumed_from and not job.is_finished:
+            print(f"{job.job_id}: going on after epoch {job.resumed_from}", file=self.out, flush=True)
+
     def on_epoch(self, result: EpochResult, job: JobResult) -> None:
         rate = result.source_rows / result.duration_s if result.duration_s else 0.0
         line = (
@@ -38,6 +42,13 @@ class Progress:
 
 def print_summary(plan: Plan, job: JobResult, out: TextIO) -> None:
     """A table of operators: rows in and out, time busy, counters."""
+    if job.is_finished and not job.epochs:
+        print(
+            f"{job.job_id} finished in an earlier run, at epoch {job.resumed_from}; there is nothing left to do. "
+            f"To run it again, give it another name or another checkpoint url.",
+            file=out,
+        )
+        return
     state = "finished" if job.is_finished else "stopped"
     rate = job.source_rows / job.duration_s if job.duration_s else 0.0
     epochs = "1 epoch" if job.epochs == 1 else f"{job.epochs} epochs"

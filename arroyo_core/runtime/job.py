@@ -44,10 +44,17 @@ class EpochExecutor(Protocol):
 class JobListener(Protocol):
     """Is told about a job's progress."""
 
+    def on_start(self, job: JobResult) -> None:
+        """Called once, before the first epoch; `job.resumed_from` says where the job goes on."""
+        ...
+
     def on_epoch(self, result: EpochResult, job: JobResult) -> None: ...
 
 
 class SilentListener:
+    def on_start(self, job: JobResult) -> None:
+        return
+
     def on_epoch(self, result: EpochResult, job: JobResult) -> None:
         return
 
@@ -87,6 +94,7 @@ class Job:
         job = JobResult(job_id=self.plan.job_id)
         job.resumed_from = self.start()
         job.is_finished = self._last is not None and self._last.is_final
+        self._listener.on_start(job)
         while not job.is_finished and not self.stop.is_requested:
             result = self.run_epoch()
             job.add(result)

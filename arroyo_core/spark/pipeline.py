@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from arroyo_core.errors import SetupError
 from arroyo_core.graph import plan_pipeline
 from arroyo_core.graph.plan import Plan
 from arroyo_core.plugin import PluginSet, installed_plugins
@@ -63,10 +64,15 @@ class Pipeline:
         for `master` (this machine by default) and stopped afterwards.
         """
         from arroyo_core.spark.executor import SparkExecutor
-        from arroyo_core.spark.session import create_session
+        from arroyo_core.spark.session import create_session, is_one_machine
 
         session = spark or create_session(self.plan.job_id, master=master, conf=conf, is_quiet=is_quiet)
         try:
+            if self.plan.checkpoint.url is None and not is_one_machine(session):
+                raise SetupError(
+                    "this Spark may run on several machines: the pipeline needs a 'checkpoint: {url: ...}' "
+                    "that all of them can reach"
+                )
             with _scratch() as folder:
                 job = Job(
                     self.plan,

@@ -56,6 +56,11 @@ def create_session(
         raise SetupError(f"Spark could not be started on {master}: {_first_line(error)}") from error
 
 
+def is_one_machine(spark: SparkSession) -> bool:
+    """Whether tasks are known to run on the driver's machine."""
+    return (spark.conf.get("spark.master", "") or "").startswith("local")
+
+
 def _connect(name: str, url: str, conf: Mapping[str, str]) -> SparkSession:
     _check_reachable(url)
     try:
