@@ -62,9 +62,7 @@ demo: java $(STAMP) ## run a Nexmark pipeline with a shuffle into Parquet files,
 
 test: java $(STAMP) wheels ## run everything: lint, types, and the tests of every distribution on every Python
 	@rm -rf build/reports && mkdir -p build/reports
-	@path=$$($(BIN)/python tools/interpreters.py) && \
-	    { PATH="$$path:$$PATH" $(BIN)/tox run --colored no $(TOX_ARGS) </dev/null && status=0 || status=$$?; \
-	      $(BIN)/python tools/summary.py build/reports || status=1; exit $$status; }
+	@sh tools/test.sh $(TOX_ARGS) </dev/null
 
 quick: $(STAMP) ## run the unit tests in .venv, without tox and without Spark
 	@$(BIN)/pytest -q tests/unit
