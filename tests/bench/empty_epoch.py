@@ -76,6 +76,9 @@ class Alternation:
         self.epoch_s: list[float] = []
         self.bare_s: list[float] = []
 
+    def on_start(self, job: JobResult) -> None:
+        self._started = time.perf_counter()
+
     def on_epoch(self, result: EpochResult, job: JobResult) -> None:
         if result.source_rows:
             raise RuntimeError(f"epoch {result.epoch} is not empty: it has {result.source_rows} rows")
