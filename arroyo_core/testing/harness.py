@@ -50,7 +50,11 @@ class OperatorHarness:
         self._batches: list[pa.RecordBatch] = []
         self.watermarks: list[Watermark] = []
         self._ticks = 0
-        self._open()
+        try:
+            self._open()
+        except BaseException:
+            self._state.close()
+            raise
 
     def __enter__(self) -> OperatorHarness:
         return self

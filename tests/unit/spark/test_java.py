@@ -1,0 +1,54 @@
+import pytest
+
+from arroyo_core.errors import SetupError
+from arroyo_core.spark.java import check_java, java_version
+from arroyo_core.spark.session import _with_retries
+
+
+def fake_java(folder, text, *, status=0):
+    (folder / "bin").mkdir()
+    java = folder / "bin" / "java"
+    java.write_text(f"#!/bin/sh\nprintf '%s' '{text}' >&2\nexit {status}\n")
+    java.chmod(0o755)
+    return str(java)
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('java version "1.8.0_392"', 8),
+        ('openjdk version "21" 2023-09-19', 21),
+        ("no idea", None),
+    ],
+)
+def test_versions_are_read_as_java_prints_them(tmp_path, text, version):
+    assert java_version(fake_java(tmp_path, text)) == version
+
+
+def test_a_missing_java_is_one_sentence_with_advice(monkeypatch, tmp_path):
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(SetupError, match=r"no Java found in JAVA_HOME .*apt-get install openjdk-17"):
+        check_java()
+
+
+def test_an_old_java_is_refused_by_its_version(monkeypatch, tmp_path):
+    fake_java(tmp_path, 'java version "1.8.0_392"')
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(SetupError, match=r"is Java 8\. Spark needs Java 17"):
+        check_java()
+
+
+def test_a_broken_java_is_said_to_be_broken(monkeypatch, tmp_path):
+    fake_java(tmp_path, "crash", status=1)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(SetupError, match="does not run"):
+        check_java()
+
+
+@pytest.mark.parametrize(
+    ("master", "expected"),
+    [("local", "local[1,4]"), ("local[*]", "local[*,4]"), ("local[2,7]", "local[2,7]"), ("spark://h:7077",) * 2],
+)
+def test_tasks_are_retried_on_one_machine_too(master, expected):
+    assert _with_retries(master) == expected
