@@ -29,6 +29,8 @@ endif
 # An activated environment elsewhere must not be the one that is installed into.
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 unexport CONDA_PREFIX PYTHONPATH PYTHONHOME
+# Every Spark worker would compile all it imports, each time anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help env demo test quick lint format proto lock wheels bench plugin java clean
 
