@@ -19,10 +19,10 @@ from arroyo_core.proto.state_pb2 import (
     TableSubtaskCheckpointMetadata,
     TableType,
 )
-from arroyo_core.state.config import decode_expiring_config, decode_schema
+from arroyo_core.state.config import KEY_HASH_COLUMN, decode_expiring_config, decode_schema
 from arroyo_core.state.failures import StateValueError, WrongTableKindError
 from arroyo_core.state.file_access import FileAccess
-from arroyo_core.state.files import sort_by_key_hash
+from arroyo_core.state.files import key_hashes, sort_by_key_hash
 from arroyo_core.state.key_views import KeyTimeView, LastKeyValueView
 from arroyo_core.state.messages import CheckpointMessage, Compacted, RecordBatchData, StateMessage, TableData
 from arroyo_core.state.references import carry_forward, file_order
@@ -111,9 +111,9 @@ class ExpiringTimeKeyTable:
         kept = [file for file in self.carried if (file.path, file.live_key_start) not in replaced]
         self.carried = sorted([*kept, *compacted.files], key=file_order)
 
-    def read(self, file: StateFile) -> pa.Table:
+    def read(self, file: StateFile, columns: Sequence[str] | None = None) -> pa.Table:
         """The live rows of a file; of a generational table also expired ones, which still hide older rows."""
-        rows = self.access.read(file, self.access.task_info.key_range)
+        rows = self.access.read(file, self.access.task_info.key_range, columns)
         if not file.HasField("live_from_us") or self.format.is_generational:
             return rows
         is_live = file.HasField("min_timestamp_us") and file.min_timestamp_us >= file.live_from_us
@@ -123,7 +123,9 @@ class ExpiringTimeKeyTable:
         runs = []
         for file in self.carried:
             live_from_us = file.live_from_us if file.HasField("live_from_us") else None
-            rows = self.read(file)
+            # Without deletes a run in memory needs no more than the user's columns.
+            columns = None if file.delete_rows else [*self.format.schema.names, KEY_HASH_COLUMN]
+            rows = self.read(file, columns)
             if not self.format.is_generational:
                 rows = self.format.expire(rows, cutoff_us)
                 live_from_us = None
@@ -182,11 +184,23 @@ class ExpiringTimeKeyTableCheckpointer:
         )
         return metadata, written.size_bytes if written is not None else 0
 
+    def _check_owner(self, rows: pa.Table) -> None:
+        """A row that another subtask owns would be restored there, or nowhere: better no checkpoint than that."""
+        task, hashes = self._table.access.task_info, key_hashes(rows)
+        if len(hashes) and not (int(hashes[0]) in task.key_range and int(hashes[-1]) in task.key_range):
+            keys = ", ".join(self._table.format.key_columns) or "none"
+            raise StateValueError(
+                f"table {self._table.name!r} of operator {task.operator_id!r} was given keys in subtask "
+                f"{task.task_index} of {task.parallelism} that belong to other subtasks: its key columns ({keys}) "
+                "must be those by which the operator's input is routed"
+            )
+
     def _write(self, epoch: int, cutoff_us: int | None) -> StateFile | None:
         if not self._rows:
             return None
         table = self._table
         rows = sort_by_key_hash(pa.concat_tables(self._rows))
+        self._check_owner(rows)
         rows = table.simplify(rows, is_oldest=not table.carried, cutoff_us=cutoff_us)
         if rows.num_rows == 0:
             return None

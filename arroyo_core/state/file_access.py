@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -23,10 +24,16 @@ class FileAccess:
     cache: WarmCache | None = None
     counts: ReadCounts = field(default_factory=ReadCounts)
 
-    def read(self, file: StateFile, key_range: KeyRange) -> pa.Table:
-        """The live rows of `file` inside `key_range`, sorted by key hash."""
+    def read(self, file: StateFile, key_range: KeyRange, columns: Sequence[str] | None = None) -> pa.Table:
+        """The live rows of `file` inside `key_range`, sorted by key hash; all columns, or the named ones."""
         return read_file(
-            self.storage, file, job_id=self.task_info.job_id, key_range=key_range, counts=self.counts, cache=self.cache
+            self.storage,
+            file,
+            job_id=self.task_info.job_id,
+            key_range=key_range,
+            counts=self.counts,
+            cache=self.cache,
+            columns=columns,
         )
 
     def write(

@@ -8,6 +8,8 @@ SHA-256; one that needs a part checks the footer's, which the page checksums the
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +31,8 @@ from arroyo_core.state.storage import StorageProvider
 ROW_GROUP_ROWS = 128 * 1024
 #: Below this size one whole read is cheaper than the three that reading a part takes.
 WHOLE_READ_BYTES = 256 * 1024
+#: From this size on a file's checksum is computed while the file is being decoded.
+PARALLEL_VERIFY_BYTES = 4 * 1024 * 1024
 VERSION_KEY = b"version"
 FORMAT_KEY = b"arroyo_core.state_format"
 FORMAT = b"1"
@@ -161,19 +165,25 @@ def read_file(
     key_range: KeyRange,
     counts: ReadCounts,
     cache: WarmCache | None = None,
+    columns: Sequence[str] | None = None,
 ) -> pa.Table:
-    """The rows of `file` with a live key hash inside `key_range`, sorted; event times are not looked at."""
+    """The rows of `file` with a live key hash inside `key_range`, sorted; event times are not looked at.
+
+    `columns`, which must include the key hash, saves decoding the others.
+    """
     check_reference(job_id, file.path)
     start, end = max(file.live_key_start, key_range.start), min(file.live_key_end, key_range.end)
     if cache is not None and (warm := cache.get(file, start, end)) is not None:
         counts.cache_hits += 1
-        return slice_key_range(warm, start, end)
+        return slice_key_range(warm if columns is None else warm.select(columns), start, end)
+    # The cache keeps all columns: the next reader may be a compaction.
+    wanted = list(columns) if columns is not None and cache is None else None
     is_whole = start <= file.min_key_hash and file.max_key_hash <= end
     try:
         if is_whole or file.size_bytes <= WHOLE_READ_BYTES:
-            table, part = _read_whole(storage, file, counts), None
+            table, part = _read_whole(storage, file, counts, wanted), None
         else:
-            table, part = _read_part(storage, file, start, end, counts), (start, end)
+            table, part = _read_part(storage, file, start, end, counts, wanted), (start, end)
     except MissingFileError as error:
         raise DamagedStateError(f"{storage.url}/{file.path} of epoch {file.epoch} is missing") from error
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -181,7 +191,7 @@ def read_file(
     counts.files_opened += 1
     if cache is not None:
         cache.put(file, table, part)
-    table = slice_key_range(table, start, end)
+    table = slice_key_range(table if columns is None else table.select(columns), start, end)
     counts.rows += table.num_rows
     return table
 
@@ -204,22 +214,44 @@ def verify_file(storage: StorageProvider, file: StateFile) -> bytes:
         data = storage.read(file.path)
     except MissingFileError as error:
         raise DamagedStateError(f"{storage.url}/{file.path} of epoch {file.epoch} is missing") from error
+    _verify(storage, file, data)
+    return data
+
+
+def _verify(storage: StorageProvider, file: StateFile, data: bytes) -> None:
     if len(data) != file.size_bytes:
         raise DamagedStateError(
             f"{storage.url}/{file.path} of epoch {file.epoch} has {len(data)} bytes, {file.size_bytes} were written"
         )
     if hashlib.sha256(data).digest() != file.checksum:
         raise DamagedStateError(f"{storage.url}/{file.path} of epoch {file.epoch} does not match its checksum")
-    return data
 
 
-def _read_whole(storage: StorageProvider, file: StateFile, counts: ReadCounts) -> pa.Table:
-    reader = pq.ParquetFile(pa.BufferReader(verify_file(storage, file)))
-    counts.row_groups_read += reader.metadata.num_row_groups
-    return reader.read().combine_chunks()
+def _read_whole(storage: StorageProvider, file: StateFile, counts: ReadCounts, columns: list[str] | None) -> pa.Table:
+    data = storage.read(file.path)
+    counts.row_groups_read += -(-file.rows // ROW_GROUP_ROWS)
+    if len(data) < PARALLEL_VERIFY_BYTES:
+        _verify(storage, file, data)
+        return pq.ParquetFile(pa.BufferReader(data)).read(columns=columns).combine_chunks()
+    # Hashing and decoding large files take about as long, and both leave the interpreter alone.
+    with ThreadPoolExecutor(1) as pool:
+        verified = pool.submit(_verify, storage, file, data)
+        try:
+            table = pq.read_table(pa.BufferReader(data), columns=columns).combine_chunks()
+        finally:
+            # Whatever decoding says of damaged bytes, the checksum says it better.
+            verified.result()
+        return table
 
 
-def _read_part(storage: StorageProvider, file: StateFile, start: int, end: int, counts: ReadCounts) -> pa.Table:
+def _read_part(
+    storage: StorageProvider,
+    file: StateFile,
+    start: int,
+    end: int,
+    counts: ReadCounts,
+    columns: list[str] | None,
+) -> pa.Table:
     with storage.open(file.path) as source:
         source.seek(0, 2)
         if source.tell() != file.size_bytes:
@@ -234,7 +266,7 @@ def _read_part(storage: StorageProvider, file: StateFile, start: int, end: int, 
         reader = pq.ParquetFile(source, page_checksum_verification=True)
         groups = _overlapping_groups(reader.metadata, start, end)
         counts.row_groups_read += len(groups)
-        return reader.read_row_groups(groups).combine_chunks()
+        return reader.read_row_groups(groups, columns=columns).combine_chunks()
 
 
 def _overlapping_groups(metadata: Any, start: int, end: int) -> list[int]:

@@ -116,10 +116,16 @@ class RowFormat:
         return found
 
     def expire(self, rows: pa.Table, cutoff_us: int | None) -> pa.Table:
-        """Without rows before `cutoff_us`, and without deletes that only concern such rows."""
+        """Without rows before `cutoff_us`, and without deletes that only concern such rows.
+
+        Rows without an `_operation` column are all inserts.
+        """
         if cutoff_us is None or self.schema.timestamp_column is None or rows.num_rows == 0:
             return rows
         times = self.times_us(rows)
+        if OPERATION_COLUMN not in rows.column_names:
+            keep = times >= cutoff_us
+            return rows if keep.all() else rows.filter(pa.array(keep))
         until = pc.fill_null(rows.column(UNTIL_COLUMN), _NO_TIME).to_numpy()
         keep = (times >= cutoff_us) | (until >= cutoff_us) | (operations(rows) == OperationCode.DELETE_KEY)
         return rows if keep.all() else rows.filter(pa.array(keep))

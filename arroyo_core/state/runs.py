@@ -36,9 +36,11 @@ class Run:
 
     @classmethod
     def of_sorted(cls, rows: pa.Table, live_from_us: int | None = None) -> Run:
-        """A run of rows as a file holds them."""
+        """A run of rows as a file holds them; without an `_operation` column all are inserts."""
         single = rows.combine_chunks() if any(column.num_chunks > 1 for column in rows.columns) else rows
-        has_deletes = bool((operations(single) != OperationCode.INSERT).any())
+        has_deletes = OPERATION_COLUMN in single.column_names and bool(
+            (operations(single) != OperationCode.INSERT).any()
+        )
         unneeded = {GENERATION_COLUMN, KEY_HASH_COLUMN, *(() if has_deletes else (OPERATION_COLUMN, UNTIL_COLUMN))}
         lean = single.select([name for name in single.column_names if name not in unneeded])
         return cls(lean, key_hashes(single), has_deletes, live_from_us)

@@ -165,7 +165,7 @@ def look_up(manager: TableManager, keys: int) -> None:
 
 def duck_look_up(connection: duckdb.DuckDBPyConnection, batch: pa.RecordBatch) -> pa.Table:
     connection.register("asked", pa.Table.from_batches([batch]))
-    return connection.execute("select s.* from asked a join state s using (k)").to_arrow_table()
+    return connection.sql("select s.* from asked a join state s using (k)").to_arrow_table()
 
 
 def best(call: Callable[[], object], repeat: int = 3) -> float:

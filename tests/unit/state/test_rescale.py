@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from state_job import NO_COMPACTION, Job, batch_of, expiring_tables, rows_of
 
+from arroyo_core.errors import StateError
 from arroyo_core.ids import KeyRange, key_range
 from arroyo_core.proto.state_pb2 import StateFile
 from arroyo_core.state import CompactionPolicy, StorageProvider, files, global_table_config
@@ -71,6 +72,15 @@ def test_a_table_that_nobody_asks_for_is_carried_forward_unread(storage):
     before, after = (job.backend.load_operator_metadata("job", "op", epoch) for epoch in (1, 2))
     paths = [[f.path for f in o.table_checkpoint_metadata["t"].expiring_keyed_time.files] for o in (before, after)]
     assert paths[0] == paths[1]
+
+
+def test_a_key_that_another_subtask_owns_is_refused(storage):
+    job = Job(storage, expiring_tables("t"))
+    job.resume(2)
+    stray = next(part for part in job.split(batch_of([(key, 5, key) for key in range(20)]))[1:])
+    job.managers[0].get_key_time_table("t").insert(stray)
+    with pytest.raises(StateError, match=r"subtask 0 of 2 that belong to other subtasks: its key columns \(k\)"):
+        job.take(None)
 
 
 def test_duckdb_reads_the_files_of_a_checkpoint(storage, tmp_path):

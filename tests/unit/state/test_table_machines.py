@@ -17,7 +17,11 @@ from arroyo_core.state import StorageProvider, rows
 #: Raise it for a long hunt: `STATE_MACHINE_EXAMPLES=2000 pytest tests/unit/state/test_table_machines.py`.
 EXAMPLES = int(os.environ.get("STATE_MACHINE_EXAMPLES", "15"))
 SETTINGS = settings(
-    max_examples=EXAMPLES, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=EXAMPLES,
+    stateful_step_count=25,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    report_multiple_bugs=False,
 )
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pyarrow as pa
 
-from arroyo_core.api.hashing import hash_batch, subtasks_of
+from arroyo_core.api.hashing import subtasks_of
 from arroyo_core.api.schema import ArroyoSchema
 from arroyo_core.ids import TaskInfo
 from arroyo_core.proto.state_pb2 import CheckpointMetadata, TableConfig
@@ -17,6 +17,7 @@ from arroyo_core.state import (
     StorageProvider,
     TableManager,
     merge_operator_metadata,
+    rows,
     timestamp_table_config,
 )
 
@@ -36,8 +37,8 @@ def expiring_tables(name: str, *, generational: bool = False, schema: ArroyoSche
     return {name: timestamp_table_config(name, "rows", retention, generational, schema)}
 
 
-def batch_of(rows: Iterable[Row]) -> pa.RecordBatch:
-    columns = list(zip(*rows, strict=True)) or [(), (), ()]
+def batch_of(values: Iterable[Row]) -> pa.RecordBatch:
+    columns = list(zip(*values, strict=True)) or [(), (), ()]
     times = pa.array(columns[1], pa.int64()).cast(pa.timestamp("us", "UTC"))
     return pa.RecordBatch.from_arrays(
         [pa.array(columns[0], pa.int64()), times, pa.array(columns[2], pa.int64())], schema=ROW_SCHEMA.schema
@@ -116,6 +117,6 @@ class Job:
             self.backend.cleanup_checkpoint(self.checkpoint, 1, max(1, self.epoch - keep + 1))
 
     def split(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
-        """A batch by the subtask that owns each row's key, as the shuffle splits it."""
-        owners = subtasks_of(hash_batch(batch, ["k"]), self.parallelism)
+        """A batch by the subtask that owns each row's key, as the shuffle splits it; by the hash that tables use."""
+        owners = subtasks_of(rows.hash_batch(batch, ["k"]), self.parallelism)
         return [batch.filter(pa.array(owners == index)) for index in range(self.parallelism)]
