@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import uuid
 from pathlib import Path
 
@@ -11,19 +12,36 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2] / "unit/state/support"))
 
 
+class AtomicPuts:
+    """Lets one PUT in at a time: moto looks for an existing object and stores the new one in two steps, S3 in one."""
+
+    def __init__(self, app):
+        self._app = app
+        self._lock = threading.Lock()
+
+    def __call__(self, environ, start_response):
+        if environ["REQUEST_METHOD"] != "PUT":
+            return self._app(environ, start_response)
+        with self._lock:
+            return list(self._app(environ, start_response))
+
+
 @pytest.fixture(scope="session")
 def s3_options():
-    moto_server = pytest.importorskip("moto.server", reason="moto[server] plays S3")
-    pytest.importorskip("s3fs", reason="s3fs opens s3:// URLs")
-    server = moto_server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    options = {"key": "test", "secret": "test", "endpoint_url": f"http://{host}:{port}"}
-    import s3fs
+    werkzeug_app = pytest.importorskip("moto.moto_server.werkzeug_app", reason="moto[server] plays S3")
+    s3fs = pytest.importorskip("s3fs", reason="s3fs opens s3:// URLs")
+    from werkzeug.serving import make_server
 
+    app = AtomicPuts(werkzeug_app.DomainDispatcherApplication(werkzeug_app.create_backend_app))
+    server = make_server("127.0.0.1", 0, app, threaded=True, request_handler=werkzeug_app.MotoRequestHandler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    options = {"key": "test", "secret": "test", "endpoint_url": f"http://127.0.0.1:{server.server_port}"}
     s3fs.S3FileSystem(**options).mkdir("state")
     yield options
-    server.stop()
+    server.shutdown()
+    thread.join()
+    server.server_close()
 
 
 @pytest.fixture
