@@ -10,11 +10,9 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from importlib import import_module
 from importlib.metadata import version
-from importlib.util import find_spec
 
-from arroyo_core.cli import plan, plugins, validate
+from arroyo_core.cli import plan, plugins, state_commands, validate
 from arroyo_core.cli.arguments import parallelism
 from arroyo_core.cli.diagnostics import render_mistake
 from arroyo_core.cli.exits import FAILURE, INTERRUPTED, MISTAKE
@@ -53,18 +51,11 @@ def _parser() -> argparse.ArgumentParser:
     validate.add_command(commands)
     plan.add_command(commands)
     plugins.add_command(commands)
-    _add_state_commands(commands)
+    state_commands.add_commands(commands)
     # Also behind the command. No default there, or it would overwrite what was given before the command.
     for command in commands.choices.values():
         command.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show tracebacks")
     return parser
-
-
-def _add_state_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `checkpoints` and `state`, where this build has them."""
-    name = "arroyo_core.cli.state_commands"
-    if find_spec(name) is not None:
-        import_module(name).add_commands(commands)
 
 
 def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
