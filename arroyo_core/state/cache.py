@@ -15,7 +15,9 @@ import os
 import secrets
 import tempfile
 import time
+from collections import OrderedDict
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -27,6 +29,10 @@ DEFAULT_MAX_BYTES = 8 * 1024**3
 FOLDER_VARIABLE = "ARROYO_STATE_CACHE"
 MAX_BYTES_VARIABLE = "ARROYO_STATE_CACHE_BYTES"
 
+#: Tables up to this size are also kept in the memory of the process, this many bytes of them in all.
+SMALL_BYTES = 256 * 1024
+SMALL_TOTAL_BYTES = 32 * 1024**2
+
 _SECRET_FILE = "secret"
 _SECRET_BYTES = 32
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -35,6 +41,7 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 class WarmCache:
     """A folder of memory-mapped tables, shared by all processes of one user on one host.
 
+    Small tables stay in the memory of the process besides: mapping them costs more than reading them.
     Never fails a caller: an entry that cannot be written or is not trusted is only a miss.
     """
 
@@ -50,10 +57,18 @@ class WarmCache:
             )
         self._secret = self._load_secret()
         self._boot_id = _BOOT_ID.read_bytes().strip() if _BOOT_ID.exists() else b""
+        self._small: OrderedDict[str, pa.Table] = OrderedDict()
+        self._small_bytes = 0
+        #: Bytes put since the folder was last looked over; None before the first time.
+        self._unseen_bytes: int | None = None
 
     def get(self, file: StateFile, start: int, end: int) -> pa.Table | None:
         """The rows of `file` with a key hash in `start..end`, or None; a whole file serves any part of it."""
         for name in (_entry_name(file, None), _entry_name(file, (start, end))):
+            table = self._small.get(name)
+            if table is not None:
+                self._small.move_to_end(name)
+                return table
             table = self._open(name)
             if table is not None:
                 return table
@@ -62,18 +77,24 @@ class WarmCache:
     def put(self, file: StateFile, table: pa.Table, part: tuple[int, int] | None = None) -> None:
         """Keep the rows of `file`, or those of the hashes `part`; a full disk is no error."""
         name = _entry_name(file, part)
+        self._remember(name, table)
         unfinished = self.folder / f"unfinished-{name}-{secrets.token_hex(4)}"
         try:
-            with pa.OSFile(str(unfinished), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+            with pa.OSFile(str(unfinished), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
                 writer.write_table(table)
-            record = self._record(name, unfinished.stat())
+            found = unfinished.stat()
+            record = self._record(name, found)
             unfinished.replace(self.folder / f"{name}.arrow")
             unfinished.write_bytes(record)
             unfinished.replace(self.folder / f"{name}.record")
         except (OSError, pa.ArrowException):
             unfinished.unlink(missing_ok=True)
             return
-        self._evict()
+        # Looking the folder over costs as much as it has entries: not at every put.
+        self._unseen_bytes = None if self._unseen_bytes is None else self._unseen_bytes + found.st_size
+        if self._unseen_bytes is None or self._unseen_bytes > self.max_bytes // 16:
+            self._unseen_bytes = 0
+            self._evict()
 
     def size_bytes(self) -> int:
         """What the entries take on disk."""
@@ -89,9 +110,20 @@ class WarmCache:
                 return None
             # The access time orders eviction; the modification time is part of the record and stays.
             os.utime(path, ns=(time.time_ns(), found.st_mtime_ns))
-            return pa.ipc.open_file(source).read_all()
+            table = pa.ipc.open_stream(source).read_all()
         except (OSError, pa.ArrowException):
             return None
+        self._remember(name, table)
+        return table
+
+    def _remember(self, name: str, table: pa.Table) -> None:
+        if table.nbytes > SMALL_BYTES or name in self._small:
+            return
+        self._small[name] = table
+        self._small_bytes += table.nbytes
+        while self._small_bytes > SMALL_TOTAL_BYTES:
+            _, dropped = self._small.popitem(last=False)
+            self._small_bytes -= dropped.nbytes
 
     def _record(self, name: str, found: os.stat_result) -> bytes:
         facts = f"{name}:{found.st_ino}:{found.st_size}:{found.st_mtime_ns}".encode() + b":" + self._boot_id
@@ -127,12 +159,18 @@ class WarmCache:
 
 
 def default_warm_cache() -> WarmCache | None:
-    """The cache of this user and host; None where `ARROYO_STATE_CACHE` is `off` or the folder is not ours."""
+    """The cache of this user and host; None where `ARROYO_STATE_CACHE` is `off` or the folder is not ours.
+
+    One per process and setting.
+    """
     chosen = os.environ.get(FOLDER_VARIABLE, "")
-    if chosen == "off":
-        return None
-    folder = Path(chosen) if chosen else Path(tempfile.gettempdir()) / f"arroyo-state-cache-{os.getuid()}"
     max_bytes = int(os.environ.get(MAX_BYTES_VARIABLE, DEFAULT_MAX_BYTES))
+    return None if chosen == "off" else _default(chosen, max_bytes, os.getpid())
+
+
+@lru_cache(maxsize=4)
+def _default(chosen: str, max_bytes: int, _pid: int) -> WarmCache | None:
+    folder = Path(chosen) if chosen else Path(tempfile.gettempdir()) / f"arroyo-state-cache-{os.getuid()}"
     try:
         return WarmCache(folder, max_bytes=max_bytes)
     except (OSError, SetupError):

@@ -11,7 +11,7 @@ import pytest
 from storage_behaviour import BEHAVIOURS
 
 from arroyo_core.errors import SetupError, StateError
-from arroyo_core.state import StorageProvider, get_storage_provider
+from arroyo_core.state import StorageProvider, get_storage_provider, local_storage
 from arroyo_core.state.local_storage import LocalDriver
 
 
@@ -91,7 +91,7 @@ def test_a_short_write_is_noticed(tmp_path):
         storage.write("a", b"1234")
 
 
-def test_a_local_file_is_synced_before_it_is_visible(tmp_path, monkeypatch):
+def test_a_local_file_is_synced_before_it_is_visible_and_what_lies_beside_it_before_a_create(tmp_path, monkeypatch):
     events = []
     sync, replace, link = os.fsync, Path.replace, os.link
     monkeypatch.setattr(os, "fsync", lambda fd: (events.append("sync"), sync(fd))[1])
@@ -100,7 +100,15 @@ def test_a_local_file_is_synced_before_it_is_visible(tmp_path, monkeypatch):
     driver = LocalDriver(str(tmp_path))
     driver.write("a", b"x")
     driver.create("b", b"x")
-    assert events == ["sync", "visible", "sync"] * 2
+    assert events == ["sync", "visible", "sync", "sync", "visible", "sync"]
+
+
+def test_new_folders_are_synced_into_their_parents(tmp_path, monkeypatch):
+    synced = []
+    sync_folder = local_storage._sync_folder
+    monkeypatch.setattr(local_storage, "_sync_folder", lambda path: (synced.append(path), sync_folder(path))[1])
+    LocalDriver(str(tmp_path)).write("a/b/c", b"x")
+    assert set(synced) == {tmp_path, tmp_path / "a"}
 
 
 def test_a_failed_rename_leaves_nothing_behind(tmp_path, monkeypatch):

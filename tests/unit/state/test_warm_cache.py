@@ -15,12 +15,14 @@ from arroyo_core.errors import SetupError
 from arroyo_core.ids import TaskInfo
 from arroyo_core.proto.state_pb2 import StateFile
 from arroyo_core.state import StorageProvider, TableManager, WarmCache, default_warm_cache, files
+from arroyo_core.state import cache as state_cache
 
 ROWS = [(key, 5, key * 2) for key in range(1000)]
 
 
 @pytest.fixture
-def cache(tmp_path):
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setattr(state_cache, "SMALL_BYTES", -1)
     return WarmCache(tmp_path / "cache")
 
 
@@ -103,8 +105,17 @@ def test_a_record_of_another_secret_or_boot_is_a_miss(cache, monkeypatch):
     assert WarmCache(cache.folder).get(facts(1), 0, 99) is None
 
 
-def test_the_entries_used_longest_ago_make_room(tmp_path):
+def test_small_tables_stay_in_memory_up_to_a_bound(tmp_path, monkeypatch):
     cache = WarmCache(tmp_path / "cache")
+    monkeypatch.setattr(state_cache, "SMALL_TOTAL_BYTES", 2 * table().nbytes)
+    for number in (1, 2, 3):
+        cache.put(facts(number), table())
+    for entry in cache.folder.glob("*.arrow"):
+        entry.unlink()
+    assert [cache.get(facts(number), 0, 9) is not None for number in (1, 2, 3)] == [False, True, True]
+
+
+def test_the_entries_used_longest_ago_make_room(cache):
     cache.put(facts(1), table(1000))
     cache.max_bytes = 3 * cache.size_bytes()
     for number in (2, 3):
