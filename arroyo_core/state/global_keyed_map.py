@@ -98,10 +98,9 @@ class StoredValues:
 
 class _StoredRun:
     def __init__(self, table: pa.Table, version: int) -> None:
-        combined = table.combine_chunks()
-        self.hashes: Hashes = key_hashes(combined)
-        self.keys = combined.column("key").chunk(0)
-        self.values = combined.column("value").chunk(0)
+        self.hashes: Hashes = key_hashes(table)
+        self.keys = _one_chunk(table.column("key"))
+        self.values = _one_chunk(table.column("value"))
         self.version = version
 
     def find(self, key: bytes, key_hash: np.uint64) -> tuple[Any, int] | None:
@@ -307,6 +306,11 @@ class GlobalKeyedTable:
         replaced = {(file.path, file.live_key_start) for file in compacted.replaced}
         kept = [file for file in self.carried if (file.path, file.live_key_start) not in replaced]
         self.carried = sorted([*kept, *compacted.files], key=file_order)
+
+
+def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    # Chunks may hold more together than the 2 GiB of 32-bit offsets.
+    return column.chunk(0) if column.num_chunks == 1 else column.cast(pa.large_binary()).combine_chunks()
 
 
 def change_table(changes: dict[bytes, bytes | None]) -> pa.Table:
