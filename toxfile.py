@@ -21,18 +21,22 @@ sys.path.insert(0, str(Path(__file__).parent / "tools"))
 from distributions import CORE, ROOT, Distribution, distributions
 from interpreters import MATRIX
 
-#: The version that runs the whole suite, Spark included; the others run the unit tests only.
+#: The version that runs the tests on Spark too; the others run the unit tests only.
 FULL = f"py{sys.version_info.major}{sys.version_info.minor}"
+
+#: The core's tests on Spark have an environment of their own: they take all cores, and a process of their own
+#: finds the plugins that they bring along.
+INTEGRATION = f"{FULL}-integration"
 
 
 def python_tags() -> list[str]:
-    """The Pythons of the matrix, the one that runs everything first: it is the likeliest to fail."""
+    """The Pythons of the matrix, the one of this environment first: it is the likeliest to fail."""
     return list(dict.fromkeys([FULL, *(f"py{version.replace('.', '')}" for version in MATRIX)]))
 
 
 def environment_names() -> list[str]:
     names = [f"{tag}-{distribution.name}" for tag in python_tags() for distribution in distributions()]
-    return ["lint", *names]
+    return ["lint", *names, INTEGRATION]
 
 
 def distribution_of(environment: str) -> Distribution | None:
@@ -49,14 +53,14 @@ def installed_in(environment: str) -> Sequence[Distribution]:
 
 
 def test_arguments(environment: str) -> list[str]:
-    """What pytest is asked to run; empty for an environment that is no distribution's."""
+    """What pytest is asked to run; empty for an environment without tests."""
+    if environment == INTEGRATION:
+        return ["tests/integration"]
     subject = distribution_of(environment)
     if subject is None:
         return []
     if subject.name == CORE:
-        folders = ["tests/unit", "tests/integration"]
-        chosen = folders if environment.startswith(FULL) else folders[:1]
-        return [folder for folder in chosen if (ROOT / folder).is_dir()]
+        return ["tests/unit"]
     tests = subject.folder.relative_to(ROOT) / "tests"
     needs_spark = tests / "integration"
     if (ROOT / needs_spark).is_dir() and not environment.startswith(FULL):

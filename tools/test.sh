@@ -12,7 +12,7 @@ status=0
 if [ $# -gt 0 ]; then
     $bin/tox run --colored no "$@" || status=$?
 else
-    on_spark=$($bin/python -c 'import sys; print("py%d%d-core" % sys.version_info[:2])')
+    on_spark=$($bin/python -c 'import sys; print("py%d%d-integration" % sys.version_info[:2])')
     $bin/tox run-parallel --colored no --parallel-no-spinner -p auto --skip-env "^$on_spark\$" || status=$?
     $bin/tox run --colored no -e "$on_spark" || status=$?
 fi
