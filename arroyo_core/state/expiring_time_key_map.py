@@ -8,6 +8,7 @@ A table declared `generational` holds one row per key: the last.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import pyarrow as pa
 
@@ -28,7 +29,7 @@ from arroyo_core.state.messages import CheckpointMessage, Compacted, RecordBatch
 from arroyo_core.state.references import carry_forward, file_order
 from arroyo_core.state.rows import RowFormat
 from arroyo_core.state.runs import Run, later
-from arroyo_core.state.time_views import ExpiringTimeKeyView
+from arroyo_core.state.time_views import ExpiringTimeKeyView, UnreadRows
 
 ExpiringView = ExpiringTimeKeyView | KeyTimeView | LastKeyValueView
 Send = Callable[[StateMessage], None]
@@ -63,21 +64,20 @@ class ExpiringTimeKeyTable:
         if self.format.schema.timestamp_column is None:
             raise WrongTableKindError(f"table {self.name!r} has no event-time column: it has no view by time")
         self._refuse_generational("a view by time")
-        cutoff_us = self._restore_cutoff(watermark)
-        tables = [run.all_rows(self.format) for run in self._runs(cutoff_us)]
-        rows = pa.concat_tables([self.format.empty_in_memory(), *tables])
-        rows = self.format.resolve_deletes(rows, keep_deletes=False)
         return ExpiringTimeKeyView(
-            table=self.name, row_format=self.format, rows=rows, retention_us=self.retention_us, send=send
+            table=self.name,
+            row_format=self.format,
+            unread=self._unread(),
+            cutoff_us=self._restore_cutoff(watermark),
+            retention_us=self.retention_us,
+            send=send,
         )
 
     def key_time_view(self, watermark: Watermark | None, send: Send) -> KeyTimeView:
         self._need_keys("a view by key")
         self._refuse_generational("a view of all rows of a key")
         cutoff_us = self._restore_cutoff(watermark)
-        return KeyTimeView(
-            table=self.name, row_format=self.format, runs=self._runs(cutoff_us), cutoff_us=cutoff_us, send=send
-        )
+        return KeyTimeView(table=self.name, row_format=self.format, runs=self._runs(), cutoff_us=cutoff_us, send=send)
 
     def last_key_value_view(self, send: Send) -> LastKeyValueView:
         self._need_keys("a view by key")
@@ -89,7 +89,7 @@ class ExpiringTimeKeyTable:
         return LastKeyValueView(
             table=self.name,
             row_format=self.format,
-            runs=self._runs(None),
+            runs=self._runs(),
             generation=generation,
             cutoff_us=None,
             send=send,
@@ -119,18 +119,32 @@ class ExpiringTimeKeyTable:
         is_live = file.HasField("min_timestamp_us") and file.min_timestamp_us >= file.live_from_us
         return rows if is_live and not file.delete_rows else self.format.expire(rows, file.live_from_us)
 
-    def _runs(self, cutoff_us: int | None) -> list[Run]:
+    def _runs(self) -> list[Run]:
+        """One run for each file, oldest first; rows past retention are still in it, behind `live_from_us`."""
         runs = []
         for file in self.carried:
-            live_from_us = file.live_from_us if file.HasField("live_from_us") else None
             # Without deletes a run in memory needs no more than the user's columns.
             columns = None if file.delete_rows else [*self.format.schema.names, KEY_HASH_COLUMN]
-            rows = self.read(file, columns)
-            if not self.format.is_generational:
-                rows = self.format.expire(rows, cutoff_us)
-                live_from_us = None
-            runs.append(Run.of_sorted(rows, live_from_us))
+            rows = self.access.read(file, self.access.task_info.key_range, columns)
+            runs.append(Run.of_sorted(rows, file.live_from_us if file.HasField("live_from_us") else None))
         return runs
+
+    def _unread(self) -> list[UnreadRows]:
+        """The files as rows to be read when their event times are asked for; all at once if there are deletes."""
+        if any(file.delete_rows for file in self.carried):
+            tables = [self.format.empty(), *(self.read(file) for file in self.carried)]
+            rows = self.format.resolve_deletes(pa.concat_tables(tables), keep_deletes=False)
+            return [UnreadRows.of_table(self.format, rows)] if rows.num_rows else []
+        return [
+            UnreadRows(
+                first_us=max(file.min_timestamp_us, file.live_from_us)
+                if file.HasField("live_from_us")
+                else file.min_timestamp_us,
+                last_us=file.max_timestamp_us,
+                read=partial(self.read, file),
+            )
+            for file in self.carried
+        ]
 
     def _restore_cutoff(self, watermark: Watermark | None) -> int | None:
         return self.cutoff_us(watermark.event_time_us if watermark is not None else None)

@@ -21,6 +21,9 @@ from arroyo_core.state.messages import (
 from arroyo_core.state.rows import RowFormat, operations
 from arroyo_core.state.runs import Run, RunSet, is_live, later
 
+#: A view that lives on frees memory of expired rows at every so many checkpoints.
+CHECKPOINTS_TO_EVICT = 16
+
 
 @dataclass(frozen=True, slots=True)
 class Matches:
@@ -52,6 +55,7 @@ class KeyTimeView:
         self._table = table
         self._format = row_format
         self._cutoff_us = cutoff_us
+        self._checkpoints = 0
         self._send = send
         self._runs = RunSet(row_format, self._simplify)
         for run in runs:
@@ -81,13 +85,16 @@ class KeyTimeView:
             query_rows, rows = run.find(self._format.key_columns, wanted, hashes)
             queries.append(by_hash[query_rows])
             tables.append(run.take(self._format, rows))
+            keep = self._format.kept_by(tables[-1], later(run.live_from_us, self._cutoff_us))
+            if keep is not None:
+                queries[-1], tables[-1] = queries[-1][keep], tables[-1].filter(pa.array(keep))
         if not tables:
             return Matches(np.empty(0, dtype=np.int64), self._format.decode(self._format.empty()))
         return self._order(np.concatenate(queries), pa.concat_tables(tables))
 
     def get_all(self) -> pa.RecordBatch:
         """Every live row, in no particular order."""
-        tables = [self._live(run.all_rows(self._format)) for run in self._runs.runs()]
+        tables = [self._live(run) for run in self._runs.runs()]
         rows = pa.concat_tables([self._format.empty_in_memory(), *tables])
         return self._format.decode(self._format.resolve_deletes(rows, keep_deletes=False))
 
@@ -99,15 +106,11 @@ class KeyTimeView:
         """Nothing is held back: every change was sent when it happened."""
 
     def handle_checkpointed(self, cutoff_us: int | None) -> None:
-        """Free the memory of rows past retention, once they are a good part of a run."""
+        """Free the memory of rows past retention; looks at every row, so not each time."""
         self._cutoff_us = later(self._cutoff_us, cutoff_us)
-        if self._cutoff_us is None or self._format.schema.timestamp_column is None:
-            return
-        kept: list[Run] = []
-        for run in self._runs.runs():
-            live = self._live(run.all_rows(self._format))
-            kept.append(Run.of_sorted(live) if live.num_rows * 4 < run.rows.num_rows * 3 else run)
-        self._runs.replace(kept)
+        self._checkpoints += 1
+        if self._checkpoints % CHECKPOINTS_TO_EVICT == 0:
+            self._runs.replace([Run.of_sorted(self._live(run)) for run in self._runs.runs()])
 
     def _apply(self, batch: pa.RecordBatch, operation: DataOperation) -> None:
         if batch.num_rows == 0:
@@ -116,11 +119,12 @@ class KeyTimeView:
         self._runs.append(rows)
         self._send(TableMessage(self._table, RecordBatchData(rows)))
 
-    def _live(self, rows: pa.Table) -> pa.Table:
-        return self._format.expire(rows, self._cutoff_us)
+    def _live(self, run: Run) -> pa.Table:
+        return self._format.expire(run.all_rows(self._format), later(run.live_from_us, self._cutoff_us))
 
     def _simplify(self, rows: pa.Table, is_oldest: bool) -> pa.Table:
-        return self._format.resolve_deletes(self._live(rows), keep_deletes=not is_oldest)
+        live = self._format.expire(rows, self._cutoff_us)
+        return self._format.resolve_deletes(live, keep_deletes=not is_oldest)
 
     def _order(self, queries: Rows, rows: pa.Table) -> Matches:
         """By row of the query; runs come oldest first, so a stable sort keeps the order within a key."""
@@ -133,9 +137,6 @@ class KeyTimeView:
             numbered = tagged.append_column("_row", pa.array(np.arange(rows.num_rows)))
             alive = self._format.resolve_deletes(numbered, keep_deletes=False).column("_row").to_numpy()
             queries, rows = queries[alive], rows.take(pa.array(alive))
-        live = is_live(self._format, rows, self._cutoff_us)
-        if not live.all():
-            queries, rows = queries[live], rows.filter(pa.array(live))
         order = np.argsort(queries, kind="stable")
         return Matches(queries[order], self._format.decode(rows.take(pa.array(order))))
 

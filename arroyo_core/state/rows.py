@@ -120,15 +120,18 @@ class RowFormat:
 
         Rows without an `_operation` column are all inserts.
         """
+        keep = self.kept_by(rows, cutoff_us)
+        return rows if keep is None else rows.filter(pa.array(keep))
+
+    def kept_by(self, rows: pa.Table, cutoff_us: int | None) -> Mask | None:
+        """Which rows `expire` keeps; None for all."""
         if cutoff_us is None or self.schema.timestamp_column is None or rows.num_rows == 0:
-            return rows
-        times = self.times_us(rows)
-        if OPERATION_COLUMN not in rows.column_names:
-            keep = times >= cutoff_us
-            return rows if keep.all() else rows.filter(pa.array(keep))
-        until = pc.fill_null(rows.column(UNTIL_COLUMN), _NO_TIME).to_numpy()
-        keep = (times >= cutoff_us) | (until >= cutoff_us) | (operations(rows) == OperationCode.DELETE_KEY)
-        return rows if keep.all() else rows.filter(pa.array(keep))
+            return None
+        keep = self.times_us(rows) >= cutoff_us
+        if OPERATION_COLUMN in rows.column_names and not keep.all():
+            until = pc.fill_null(rows.column(UNTIL_COLUMN), _NO_TIME).to_numpy()
+            keep |= (until >= cutoff_us) | (operations(rows) == OperationCode.DELETE_KEY)
+        return None if keep.all() else keep
 
     def resolve_deletes(self, rows: pa.Table, *, keep_deletes: bool) -> pa.Table:
         """Without the rows that later ones delete; `rows` are oldest first. Deletes themselves stay on request."""

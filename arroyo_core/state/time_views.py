@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -24,12 +25,27 @@ from arroyo_core.state.rows import RowFormat
 from arroyo_core.state.runs import later
 
 
+@dataclass(frozen=True, slots=True)
+class UnreadRows:
+    """Written rows that nobody has asked for yet: no row is before `first_us` or after `last_us`."""
+
+    first_us: int
+    last_us: int
+    read: Callable[[], pa.Table]
+
+    @classmethod
+    def of_table(cls, row_format: RowFormat, rows: pa.Table) -> UnreadRows:
+        times = row_format.times_us(rows)
+        return cls(int(times.min()), int(times.max()), lambda: rows)
+
+
 class ExpiringTimeKeyView:
     """Batches by event time, oldest first; made for windows.
 
     Rows live in two halves: inserted since the last flush, and written. A row that expires before it was
-    written never is. Expiring the oldest times costs nothing: the checkpoint only records up
-    to where the table is empty; a time in the middle is recorded as deletes.
+    written never is. Written rows are read when their time is asked for. Expiring the oldest times costs
+    nothing: the checkpoint only records up to where the table is empty; a time in the
+    middle is recorded as deletes. Rows of one time that were written by several epochs have no fixed order.
     """
 
     def __init__(
@@ -37,7 +53,8 @@ class ExpiringTimeKeyView:
         *,
         table: str,
         row_format: RowFormat,
-        rows: pa.Table,
+        unread: list[UnreadRows],
+        cutoff_us: int | None,
         retention_us: int,
         send: Callable[[StateMessage], None],
     ) -> None:
@@ -53,7 +70,9 @@ class ExpiringTimeKeyView:
         self._written_times: list[int] = []
         #: Rows of earlier checkpoints before this time are expired.
         self.expired_before_us: int | None = None
-        self._remember_written(_split(row_format, rows))
+        self._unread = list(unread)
+        #: Written rows before this time are past retention.
+        self._cutoff_us = cutoff_us
 
     def insert(self, timestamp_us: int, batch: pa.RecordBatch) -> None:
         """Add rows that all have the event time `timestamp_us`."""
@@ -72,6 +91,7 @@ class ExpiringTimeKeyView:
         if isinstance(operation, Insert):
             raise StateValueError(f"table {self._table!r}: an insert is no delete")
         self.flush()
+        self._read_all()
         deletes = self._format.encode(batch, operation)
         for half in (self._written, self._flushed):
             rows = pa.concat_tables(
@@ -85,14 +105,23 @@ class ExpiringTimeKeyView:
 
     def get_min_time(self) -> int | None:
         """The earliest event time with rows, in microseconds."""
+        # A bound of unread rows need not be the time of a row: what could hold the earliest time is read.
+        while self._unread:
+            earliest = min(self._unread, key=lambda rows: rows.first_us)
+            known = min((time_us for half in self._halves() for time_us in half), default=None)
+            if known is not None and known <= earliest.first_us:
+                return known
+            self._read(earliest.__eq__)
         return min((time_us for half in self._halves() for time_us in half), default=None)
 
     def times(self) -> list[int]:
         """Every event time with rows, in order."""
+        self._read_all()
         return sorted({time_us for half in self._halves() for time_us in half})
 
     def get_batches(self, timestamp_us: int) -> list[pa.RecordBatch]:
-        """The rows of one event time, oldest first."""
+        """The rows of one event time."""
+        self._read(lambda rows: rows.first_us <= timestamp_us <= rows.last_us)
         return [
             self._format.decode(rows)
             for half in (self._written, self._flushed, self._inserted)
@@ -114,7 +143,8 @@ class ExpiringTimeKeyView:
         self._inserted.pop(timestamp_us, None)
         self._forget_sent([timestamp_us])
         if timestamp_us in self._written:
-            if timestamp_us == self._first_written():
+            earliest_unread = min((rows.first_us for rows in self._unread), default=timestamp_us)
+            if timestamp_us == self._first_written() and timestamp_us <= earliest_unread:
                 self._expire_written(timestamp_us + 1)
             else:
                 self._send_deletes(self._written.pop(timestamp_us))
@@ -122,7 +152,9 @@ class ExpiringTimeKeyView:
 
     def expire_before(self, time_us: int) -> list[tuple[int, list[pa.RecordBatch]]]:
         """Remove all rows before `time_us`, and return them, by event time, oldest first."""
-        expired = [(found, self.get_batches(found)) for found in self.times() if found < time_us]
+        self._read(lambda rows: rows.first_us < time_us)
+        times = sorted({found for half in self._halves() for found in half if found < time_us})
+        expired = [(found, self.get_batches(found)) for found in times]
         for found, _ in expired:
             self._inserted.pop(found, None)
         self._forget_sent([found for found, _ in expired])
@@ -152,6 +184,17 @@ class ExpiringTimeKeyView:
         self._remember_written(flushed)
         if cutoff_us is not None:
             self._drop_before(cutoff_us)
+
+    def _read_all(self) -> None:
+        self._read(lambda rows: True)
+
+    def _read(self, is_wanted: Callable[[UnreadRows], bool]) -> None:
+        wanted = [rows for rows in self._unread if is_wanted(rows)]
+        if wanted:
+            self._unread = [rows for rows in self._unread if not is_wanted(rows)]
+        for rows in wanted:
+            live = self._format.expire(rows.read(), self._cutoff_us)
+            self._remember_written(_split(self._format, live.select(self._format.memory_schema.names)))
 
     def _halves(self) -> tuple[dict[int, list[pa.Table]], ...]:
         return (self._written, self._flushed, self._inserted)
@@ -186,6 +229,7 @@ class ExpiringTimeKeyView:
         self._send(TableMessage(self._table, RecordBatchData(deletes)))
 
     def _drop_before(self, cutoff_us: int) -> None:
+        self._cutoff_us = later(self._cutoff_us, cutoff_us)
         for half in self._halves():
             for time_us in [found for found in half if found < cutoff_us]:
                 del half[time_us]

@@ -166,6 +166,10 @@ class RowsMachine(TableMachine):
     def views(self) -> list[Any]:
         return [self.view(manager, self.watermark_us) for manager in self.job.managers]
 
+
+class DeleteRules:
+    """Every kind of delete, for machines over rows."""
+
     def delete(self, operation: Any, rows: list[Row], hits: Callable[[Row, Row], bool]) -> None:
         for view, part in zip(self.views(), self.job.split(batch_of(rows)), strict=True):
             view.delete(operation, part)
@@ -191,7 +195,7 @@ class RowsMachine(TableMachine):
         )
 
 
-class KeyTimeMachine(RowsMachine):
+class KeyTimeMachine(DeleteRules, RowsMachine):
     """All rows of each key."""
 
     def view(self, manager: TableManager, watermark_us: int | None) -> Any:
@@ -281,6 +285,10 @@ class TimeMachine(RowsMachine):
         )
 
 
+class DeletingTimeMachine(DeleteRules, TimeMachine):
+    """Rows by event time, with deletes: files are then read at once instead of on demand."""
+
+
 class LastValueMachine(TableMachine):
     """The last row of each key against a dictionary."""
 
@@ -338,4 +346,4 @@ class LastValueMachine(TableMachine):
         return sorted(row for row in model.values() if row[1] >= self.cutoff(watermark_us))
 
 
-MACHINES = [GlobalMachine, KeyTimeMachine, TimeMachine, LastValueMachine]
+MACHINES = [GlobalMachine, KeyTimeMachine, TimeMachine, DeletingTimeMachine, LastValueMachine]
