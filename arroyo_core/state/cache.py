@@ -14,6 +14,7 @@ import hmac
 import os
 import secrets
 import tempfile
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -42,6 +43,7 @@ class WarmCache:
     """A folder of memory-mapped tables, shared by all processes of one user on one host.
 
     Small tables stay in the memory of the process besides: mapping them costs more than reading them.
+    Instances may be shared by threads.
     Never fails a caller: an entry that cannot be written or is not trusted is only a miss.
     """
 
@@ -57,6 +59,7 @@ class WarmCache:
             )
         self._secret = self._load_secret()
         self._boot_id = _BOOT_ID.read_bytes().strip() if _BOOT_ID.exists() else b""
+        self._lock = threading.Lock()
         self._small: OrderedDict[str, pa.Table] = OrderedDict()
         self._small_bytes = 0
         #: Bytes put since the folder was last looked over; None before the first time.
@@ -65,10 +68,11 @@ class WarmCache:
     def get(self, file: StateFile, start: int, end: int) -> pa.Table | None:
         """The rows of `file` with a key hash in `start..end`, or None; a whole file serves any part of it."""
         for name in (_entry_name(file, None), _entry_name(file, (start, end))):
-            table = self._small.get(name)
-            if table is not None:
-                self._small.move_to_end(name)
-                return table
+            with self._lock:
+                table = self._small.get(name)
+                if table is not None:
+                    self._small.move_to_end(name)
+                    return table
             table = self._open(name)
             if table is not None:
                 return table
@@ -117,13 +121,16 @@ class WarmCache:
         return table
 
     def _remember(self, name: str, table: pa.Table) -> None:
-        if table.nbytes > SMALL_BYTES or name in self._small:
+        if table.nbytes > SMALL_BYTES:
             return
-        self._small[name] = table
-        self._small_bytes += table.nbytes
-        while self._small_bytes > SMALL_TOTAL_BYTES:
-            _, dropped = self._small.popitem(last=False)
-            self._small_bytes -= dropped.nbytes
+        with self._lock:
+            if name in self._small:
+                return
+            self._small[name] = table
+            self._small_bytes += table.nbytes
+            while self._small_bytes > SMALL_TOTAL_BYTES:
+                _, dropped = self._small.popitem(last=False)
+                self._small_bytes -= dropped.nbytes
 
     def _record(self, name: str, found: os.stat_result) -> bytes:
         facts = f"{name}:{found.st_ino}:{found.st_size}:{found.st_mtime_ns}".encode() + b":" + self._boot_id

@@ -142,7 +142,8 @@ def _runs(files: Sequence[StateFile], policy: CompactionPolicy) -> list[_SizedRu
 
 def _merge_global(table: GlobalKeyedTable, files: Sequence[StateFile], *, is_oldest: bool) -> pa.Table:
     key_range = table.access.task_info.key_range
-    parts = [table.access.read(file, key_range).select(GLOBAL_KEY_VALUE_SCHEMA.names) for file in files]
+    read = table.access.for_each(files, lambda file: table.access.read(file, key_range))
+    parts = [part.select(GLOBAL_KEY_VALUE_SCHEMA.names) for part in read]
     rows = sort_by_key_hash(
         pa.concat_tables([GLOBAL_KEY_VALUE_SCHEMA.empty_table(), *(_plain(part) for part in parts)])
     )
@@ -160,8 +161,8 @@ def _merge_global(table: GlobalKeyedTable, files: Sequence[StateFile], *, is_old
 
 def _merge_expiring(table: ExpiringTimeKeyTable, files: Sequence[StateFile], *, is_oldest: bool) -> pa.Table:
     parts = []
-    for file in files:
-        rows = _plain(table.read(file))
+    for file, read in zip(files, table.access.for_each(files, table.read), strict=True):
+        rows = _plain(read)
         if table.format.is_generational and file.HasField("live_from_us") and rows.num_rows:
             rows = _mark_expired(table, rows, file.live_from_us)
         parts.append(rows)

@@ -121,18 +121,18 @@ class ExpiringTimeKeyTable:
 
     def _runs(self) -> list[Run]:
         """One run for each file, oldest first; rows past retention are still in it, behind `live_from_us`."""
-        runs = []
-        for file in self.carried:
-            # Without deletes a run in memory needs no more than the user's columns.
-            columns = None if file.delete_rows else [*self.format.schema.names, KEY_HASH_COLUMN]
-            rows = self.access.read(file, self.access.task_info.key_range, columns)
-            runs.append(Run.of_sorted(rows, file.live_from_us if file.HasField("live_from_us") else None))
-        return runs
+        return self.access.for_each(self.carried, self._run)
+
+    def _run(self, file: StateFile) -> Run:
+        # Without deletes a run in memory needs no more than the user's columns.
+        columns = None if file.delete_rows else [*self.format.schema.names, KEY_HASH_COLUMN]
+        rows = self.access.read(file, self.access.task_info.key_range, columns)
+        return Run.of_sorted(rows, file.live_from_us if file.HasField("live_from_us") else None)
 
     def _unread(self) -> list[UnreadRows]:
         """The files as rows to be read when their event times are asked for; all at once if there are deletes."""
         if any(file.delete_rows for file in self.carried):
-            tables = [self.format.empty(), *(self.read(file) for file in self.carried)]
+            tables = [self.format.empty(), *self.access.for_each(self.carried, self.read)]
             rows = self.format.resolve_deletes(pa.concat_tables(tables), keep_deletes=False)
             return [UnreadRows.of_table(self.format, rows)] if rows.num_rows else []
         return [

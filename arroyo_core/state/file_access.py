@@ -1,9 +1,16 @@
-"""`FileAccess`: how the tables of one subtask read and write their data files."""
+"""`FileAccess`: how the tables of one subtask read and write their data files.
+
+A remote store answers late but many at a time: files are then read and written side by side.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -14,6 +21,8 @@ from arroyo_core.state.cache import WarmCache
 from arroyo_core.state.files import FileOrigin, ReadCounts, encode_file, read_file
 from arroyo_core.state.storage import StorageProvider
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileAccess:
@@ -23,6 +32,13 @@ class FileAccess:
     task_info: TaskInfo
     cache: WarmCache | None = None
     counts: ReadCounts = field(default_factory=ReadCounts)
+    _writes: list[Future[None]] = field(default_factory=list)
+
+    def for_each(self, files: Sequence[StateFile], read: Callable[[StateFile], T]) -> list[T]:
+        """`read` of each file, in order."""
+        if self.storage.is_remote and len(files) > 1:
+            return list(_pool(os.getpid()).map(read, files))
+        return [read(file) for file in files]
 
     def read(self, file: StateFile, key_range: KeyRange, columns: Sequence[str] | None = None) -> pa.Table:
         """The live rows of `file` inside `key_range`, sorted by key hash; all columns, or the named ones."""
@@ -46,7 +62,10 @@ class FileAccess:
         compaction_generation: int = 0,
         timestamp_column: str | None = None,
     ) -> StateFile:
-        """Store a sorted, non-empty table as a new file of `epoch`; returns its reference."""
+        """Store a sorted, non-empty table as a new file of `epoch`; returns its reference.
+
+        The file is durable when `finish_writes` has returned.
+        """
         task = self.task_info
         origin = FileOrigin(
             path=paths.table_file(task.job_id, epoch, task.operator_id, table_name, task.task_index),
@@ -57,7 +76,23 @@ class FileAccess:
             timestamp_column=timestamp_column,
         )
         encoded = encode_file(table, origin)
-        self.storage.write(origin.path, encoded.data)
+        if self.storage.is_remote:
+            self._writes.append(_pool(os.getpid()).submit(self.storage.write, origin.path, encoded.data))
+        else:
+            self.storage.write(origin.path, encoded.data)
         if self.cache is not None:
             self.cache.put(encoded.facts, table)
         return encoded.facts
+
+    def finish_writes(self) -> None:
+        """Wait until all that was written is stored; raises what the first failed write raised."""
+        writes = self._writes.copy()
+        self._writes.clear()
+        for write in writes:
+            write.result()
+
+
+@lru_cache(maxsize=1)
+def _pool(_pid: int) -> ThreadPoolExecutor:
+    # A forked worker has none of its parent's threads, hence the process id.
+    return ThreadPoolExecutor(16, thread_name_prefix="state-files")

@@ -8,6 +8,7 @@ SHA-256; one that needs a part checks the footer's, which the page checksums the
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -48,6 +49,15 @@ class ReadCounts:
     row_groups_read: int = 0
     cache_hits: int = 0
     rows: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def add(self, *, files_opened: int = 0, row_groups_read: int = 0, cache_hits: int = 0, rows: int = 0) -> None:
+        """Count; files of one table may be read by several threads."""
+        with self._lock:
+            self.files_opened += files_opened
+            self.row_groups_read += row_groups_read
+            self.cache_hits += cache_hits
+            self.rows += rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +184,7 @@ def read_file(
     check_reference(job_id, file.path)
     start, end = max(file.live_key_start, key_range.start), min(file.live_key_end, key_range.end)
     if cache is not None and (warm := cache.get(file, start, end)) is not None:
-        counts.cache_hits += 1
+        counts.add(cache_hits=1)
         return slice_key_range(warm if columns is None else warm.select(columns), start, end)
     # The cache keeps all columns: the next reader may be a compaction.
     wanted = list(columns) if columns is not None and cache is None else None
@@ -188,11 +198,10 @@ def read_file(
         raise DamagedStateError(f"{storage.url}/{file.path} of epoch {file.epoch} is missing") from error
     except (pa.ArrowException, OSError, ValueError) as error:
         raise DamagedStateError(f"{storage.url}/{file.path} of epoch {file.epoch} is damaged: {error}") from error
-    counts.files_opened += 1
     if cache is not None:
         cache.put(file, table, part)
     table = slice_key_range(table if columns is None else table.select(columns), start, end)
-    counts.rows += table.num_rows
+    counts.add(files_opened=1, rows=table.num_rows)
     return table
 
 
@@ -229,7 +238,7 @@ def _verify(storage: StorageProvider, file: StateFile, data: bytes) -> None:
 
 def _read_whole(storage: StorageProvider, file: StateFile, counts: ReadCounts, columns: list[str] | None) -> pa.Table:
     data = storage.read(file.path)
-    counts.row_groups_read += -(-file.rows // ROW_GROUP_ROWS)
+    counts.add(row_groups_read=-(-file.rows // ROW_GROUP_ROWS))
     if len(data) < PARALLEL_VERIFY_BYTES:
         _verify(storage, file, data)
         return pq.ParquetFile(pa.BufferReader(data)).read(columns=columns).combine_chunks()
@@ -265,7 +274,7 @@ def _read_part(
             raise ValueError("its footer does not match its checksum")
         reader = pq.ParquetFile(source, page_checksum_verification=True)
         groups = _overlapping_groups(reader.metadata, start, end)
-        counts.row_groups_read += len(groups)
+        counts.add(row_groups_read=len(groups))
         return reader.read_row_groups(groups, columns=columns).combine_chunks()
 
 

@@ -20,6 +20,7 @@ class FsspecDriver:
     def __init__(self, url: str, options: Mapping[str, Any]) -> None:
         settings = dict(options)
         self._is_memory = url.startswith("memory://")
+        self.is_remote = not self._is_memory
         if url.startswith(("s3://", "s3a://")):
             # Other processes write too: a cached listing would hide what they published.
             settings.setdefault("use_listings_cache", False)

@@ -278,7 +278,8 @@ class GlobalKeyedTable:
         """Read the table; raises before anything is written if a file is of a version that cannot be read."""
         for version in {file.state_version for file in self._opened}:
             codec.value_decoder(value_type, table=self.name, written=version, current=self.state_version)
-        runs = [(self.access.read(file, FULL_KEY_RANGE), file.state_version) for file in self._opened]
+        tables = self.access.for_each(self._opened, lambda file: self.access.read(file, FULL_KEY_RANGE))
+        runs = [(table, file.state_version) for table, file in zip(tables, self._opened, strict=True)]
         return GlobalKeyedView(
             table=self.name,
             stored=StoredValues(runs),

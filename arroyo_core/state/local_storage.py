@@ -20,6 +20,8 @@ class LocalDriver:
     sync for each data file, whose checkpoint is created in the same folder.
     """
 
+    is_remote = False
+
     def __init__(self, root: str) -> None:
         self._root = Path(root).absolute()
 

@@ -55,6 +55,10 @@ class StoredFile:
 class Driver(Protocol):
     """What a kind of store does; paths are checked already, errors are the store's own."""
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether calls wait for a network."""
+
     def read(self, path: str) -> bytes: ...
 
     def open(self, path: str) -> Any:
@@ -96,6 +100,11 @@ class StorageProvider:
         self._driver = driver or _driver_for(self.url, self._options)
         self._attempts = attempts
         self._sleep = sleep
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether a call waits for a network rather than for this machine."""
+        return self._driver.is_remote
 
     def __reduce__(self) -> tuple[object, ...]:
         return (get_storage_provider, (self.url, self._options))

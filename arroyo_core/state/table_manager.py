@@ -175,6 +175,7 @@ class TableManager:
         for name in self._tables:
             tables[name], size_bytes = self._finish(name, message)
             written += size_bytes
+        self._access.finish_writes()
         task = self.task_info
         metadata = SubtaskCheckpointMetadata(
             job_id=task.job_id,

@@ -13,6 +13,8 @@ from arroyo_core.state.storage import StoredFile
 class DictDriver:
     """Files in a dictionary."""
 
+    is_remote = False
+
     def __init__(self, files: dict[str, bytes] | None = None) -> None:
         self.files = dict(files or {})
 
