@@ -14,6 +14,11 @@ from arroyo_core.state.storage import StoredFile
 _MEMORY_LOCK = threading.Lock()
 
 
+#: Answers of S3 and its clones to a conditional put; not all of them reach us as `FileExistsError`.
+_EXISTS_CODES = {"PreconditionFailed", "412"}
+_CONFLICT_CODES = {"ConditionalRequestConflict", "OperationAborted", "409"}
+
+
 class FsspecDriver:
     """A folder or bucket prefix that fsspec opens."""
 
@@ -44,6 +49,13 @@ class FsspecDriver:
                 self._fs.pipe_file(self._at(path), bytes(data), mode="create")
         except FileExistsError:
             return False
+        except OSError as error:
+            code = _response_code(error)
+            if code in _EXISTS_CODES:
+                return False
+            if code in _CONFLICT_CODES:
+                raise ConnectionError(f"another conditional write is under way ({code})") from error
+            raise
         return True
 
     def size(self, path: str) -> int:
@@ -67,6 +79,17 @@ class FsspecDriver:
 
     def _at(self, path: str) -> str:
         return f"{self._root}/{path}"
+
+
+def _response_code(error: BaseException) -> str:
+    """The error code in an HTTP client's response, which the causes of an error may carry."""
+    cause: BaseException | None = error
+    while cause is not None:
+        response = getattr(cause, "response", None)
+        if isinstance(response, Mapping):
+            return str(response.get("Error", {}).get("Code", ""))
+        cause = cause.__cause__
+    return ""
 
 
 class _NoLock:

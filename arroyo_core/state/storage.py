@@ -30,6 +30,7 @@ _RETRIED_ERRNOS = {
     errno.ECONNRESET,
     errno.ECONNREFUSED,
     errno.EPIPE,
+    getattr(errno, "EREMOTEIO", errno.ETIMEDOUT),
 }
 #: Failures of HTTP clients that do not derive from `ConnectionError` or `TimeoutError`.
 _RETRIED_NAMES = {

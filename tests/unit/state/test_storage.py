@@ -129,3 +129,30 @@ def test_a_url_nobody_can_open_is_an_error_for_the_user():
 def test_one_provider_per_url():
     assert get_storage_provider("memory://one") is get_storage_provider("memory://one")
     assert get_storage_provider("memory://one") is not get_storage_provider("memory://two")
+
+
+class RefusalError(OSError):
+    """What an S3 client raises for an answer it has no better word for."""
+
+    def __init__(self, code):
+        super().__init__(errno.EIO, code)
+        self.response = {"Error": {"Code": code}}
+
+
+@pytest.mark.parametrize(
+    ("codes", "created"), [(["PreconditionFailed"], False), (["412"], False), (["ConditionalRequestConflict"], True)]
+)
+def test_answers_of_stores_to_a_conditional_put_are_understood(codes, created, monkeypatch):
+    storage = StorageProvider(f"memory://{uuid.uuid4().hex}", sleep=lambda _: None)
+    filesystem = storage._driver._fs
+    put = type(filesystem).pipe_file
+    answers = list(codes)
+
+    def pipe_file(path, value, mode="overwrite"):
+        if mode == "create" and answers:
+            raise OSError(errno.EIO, "translated") from RefusalError(answers.pop())
+        put(filesystem, path, value, mode=mode)
+
+    monkeypatch.setattr(filesystem, "pipe_file", pipe_file)
+    storage.write("a" if not created else "b", b"theirs")
+    assert storage.put_if_absent("a", b"mine") is created
