@@ -180,7 +180,12 @@ def _open(
 
 
 def _as_json(data: bytes) -> str:
-    return msgspec.json.encode(msgspec.msgpack.decode(data)).decode()
+    value = msgspec.msgpack.decode(data, strict=False)
+    try:
+        return msgspec.json.encode(value).decode()
+    except (TypeError, ValueError):
+        # JSON has no word for it, such as a mapping with keys that are no text: Python's will do for people.
+        return repr(value)
 
 
 def _counted(table: pa.Table) -> dict[str, tuple[dict[str, object], int]]:
