@@ -11,7 +11,28 @@ from arroyo_core.errors import StateError
 from arroyo_core.state import StorageProvider, global_table_config, hash_key
 from arroyo_core.state.inspection import _as_json
 
-DESIGNED = ["BackingStore", "ParquetBackend", "StateBackend", "StateMessage", "CheckpointMessage", "TableData", "DataOperation", "global_table_config", "global_table_config_with_version", "timestamp_table_config", "hash_key", "get_storage_provider", "StorageProvider", "TableManager", "GlobalKeyedTable", "GlobalKeyedView", "GlobalKeyedTableCheckpointer", "MigratableState", "ExpiringTimeKeyTable", "StateError"]
+DESIGNED = [
+    "BackingStore",
+    "ParquetBackend",
+    "StateBackend",
+    "StateMessage",
+    "CheckpointMessage",
+    "TableData",
+    "DataOperation",
+    "global_table_config",
+    "global_table_config_with_version",
+    "timestamp_table_config",
+    "hash_key",
+    "get_storage_provider",
+    "StorageProvider",
+    "TableManager",
+    "GlobalKeyedTable",
+    "GlobalKeyedView",
+    "GlobalKeyedTableCheckpointer",
+    "MigratableState",
+    "ExpiringTimeKeyTable",
+    "StateError",
+]
 
 
 def test_the_facade_has_every_designed_name_and_is_sorted():
