@@ -12,10 +12,10 @@ from hypothesis.stateful import run_state_machine_as_test
 from state_machines import MACHINES
 
 from arroyo_core.api import hashing
-from arroyo_core.state import StorageProvider, rows
+from arroyo_core.state import StorageProvider, WarmCache, cache, rows
 
 #: Raise it for a long hunt: `STATE_MACHINE_EXAMPLES=2000 pytest tests/unit/state/test_table_machines.py`.
-EXAMPLES = int(os.environ.get("STATE_MACHINE_EXAMPLES", "15"))
+EXAMPLES = int(os.environ.get("STATE_MACHINE_EXAMPLES", "40"))
 SETTINGS = settings(
     max_examples=EXAMPLES,
     stateful_step_count=25,
@@ -33,6 +33,15 @@ def memory_storage():
 def test_a_table_behaves_like_its_model(machine, monkeypatch):
     monkeypatch.setattr(machine, "make_storage", staticmethod(memory_storage), raising=False)
     run_state_machine_as_test(machine, settings=SETTINGS)
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.__name__)
+def test_a_table_behaves_like_its_model_with_a_warm_cache(machine, monkeypatch, tmp_path):
+    # Memory would answer for all these small tables; half of the point is the mapped files.
+    monkeypatch.setattr(cache, "SMALL_BYTES", 600)
+    monkeypatch.setattr(machine, "cache", WarmCache(tmp_path / "cache", max_bytes=200_000))
+    monkeypatch.setattr(machine, "make_storage", staticmethod(memory_storage), raising=False)
+    run_state_machine_as_test(machine, settings=settings(SETTINGS, max_examples=max(1, EXAMPLES // 2)))
 
 
 @pytest.mark.parametrize("machine", MACHINES[1:], ids=lambda machine: machine.__name__)

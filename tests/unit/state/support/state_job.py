@@ -16,6 +16,7 @@ from arroyo_core.state import (
     ParquetBackend,
     StorageProvider,
     TableManager,
+    WarmCache,
     merge_operator_metadata,
     rows,
     timestamp_table_config,
@@ -59,10 +60,12 @@ class Job:
         tables: Mapping[str, TableConfig],
         *,
         compaction: CompactionPolicy = EAGER_COMPACTION,
+        cache: WarmCache | None = None,
     ) -> None:
         self.storage = storage
         self.tables = tables
         self.compaction = compaction
+        self.cache = cache
         self.backend = ParquetBackend(storage, "job")
         self.backend.claim_generation()
         self.checkpoint: CheckpointMetadata | None = None
@@ -92,6 +95,7 @@ class Job:
                 storage=self.storage,
                 checkpoint=operator,
                 compaction=self.compaction,
+                cache=self.cache,
             )
             for index in range(parallelism)
         ]

@@ -22,6 +22,7 @@ from arroyo_core.state import (
     DeleteValue,
     StorageProvider,
     TableManager,
+    WarmCache,
     global_table_config,
 )
 
@@ -35,6 +36,7 @@ class TableMachine(RuleBasedStateMachine):
     """What all kinds of tables share; `model` is the truth since the last checkpoint."""
 
     make_storage: ClassVar[Callable[[], StorageProvider]]
+    cache: ClassVar[WarmCache | None] = None
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,7 +47,7 @@ class TableMachine(RuleBasedStateMachine):
 
     @initialize(parallelism=st.integers(1, 3))
     def start(self, parallelism: int) -> None:
-        self.job = Job(type(self).make_storage(), self.tables())
+        self.job = Job(type(self).make_storage(), self.tables(), cache=self.cache)
         self.reopen(parallelism)
 
     @rule(parallelism=st.integers(1, 4))
