@@ -15,7 +15,7 @@ from arroyo_core.api import hashing
 from arroyo_core.state import StorageProvider, WarmCache, cache, rows
 
 #: Raise it for a long hunt: `STATE_MACHINE_EXAMPLES=2000 pytest tests/unit/state/test_table_machines.py`.
-EXAMPLES = int(os.environ.get("STATE_MACHINE_EXAMPLES", "40"))
+EXAMPLES = int(os.environ.get("STATE_MACHINE_EXAMPLES", "20"))
 SETTINGS = settings(
     max_examples=EXAMPLES,
     stateful_step_count=25,
