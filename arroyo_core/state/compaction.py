@@ -31,7 +31,7 @@ from arroyo_core.state.rows import operations
 class CompactionPolicy:
     """When runs are merged and how large files may get."""
 
-    #: This many neighbouring runs of one level, or below it, are merged into one of the next.
+    #: This many neighbouring runs of one level are merged into one of the next.
     fan_in: int = 4
     #: Runs up to this size are of level 0; each level is `fan_in` times larger.
     level_bytes: int = 256 * 1024
@@ -48,7 +48,11 @@ class _SizedRun:
 
 
 def choose_files(files: Sequence[StateFile], policy: CompactionPolicy) -> list[StateFile]:
-    """The files to merge, oldest first: the lowest level that has enough neighbours; none if no level has."""
+    """The files to merge, oldest first, of the lowest level that is full; none if no level is.
+
+    A level is full when `fan_in` of its runs have no larger run between them; smaller ones between
+    them go along. However sizes are mixed, fewer than `fan_in` runs for each level remain.
+    """
     if not policy.is_enabled:
         return []
     runs = _runs(files, policy)
@@ -56,11 +60,16 @@ def choose_files(files: Sequence[StateFile], policy: CompactionPolicy) -> list[S
         best: list[_SizedRun] = []
         for is_low, window in groupby(runs, key=lambda run: (run.level <= level, run.version)):
             neighbours = list(window)
-            if is_low[0] and len(neighbours) >= max(policy.fan_in, len(best) + 1):
+            if is_low[0] and _is_full(neighbours, level, policy) and len(neighbours) > len(best):
                 best = neighbours
         if best:
             return [file for run in best for file in run.files]
     return []
+
+
+def _is_full(neighbours: Sequence[_SizedRun], level: int, policy: CompactionPolicy) -> bool:
+    levels = [run.level for run in neighbours]
+    return levels.count(level) >= policy.fan_in or len(levels) >= policy.fan_in * len(set(levels))
 
 
 def live_bytes(file: StateFile) -> int:

@@ -37,20 +37,31 @@ def equal_rows(left: Sequence[Any], right: Sequence[Any]) -> Mask:
 
 def group_codes(hashes: npt.NDArray[np.uint64], columns: Sequence[Any]) -> Codes:
     """A number per row; two rows have the same one exactly if their hash and all columns are equal."""
-    _, first_rows, codes = np.unique(hashes, return_index=True, return_inverse=True)
-    found: Codes = codes.astype(np.int64, copy=False)
+    first_rows, found = _hash_codes(hashes)
     if not columns or len(hashes) == 0:
         return found
     chunks = [_one_chunk(column) for column in columns]
     if all(_is_comparable(column.type) for column in chunks):
-        leaders = pa.array(first_rows[found])
-        if equal_rows(chunks, [column.take(leaders) for column in chunks]).all():
+        leaders = first_rows[found]
+        # Only a row that shares its hash with an earlier one can be of another key than that.
+        followers = np.flatnonzero(leaders != np.arange(len(hashes)))
+        mine, theirs = pa.array(followers), pa.array(leaders[followers])
+        if equal_rows([c.take(mine) for c in chunks], [c.take(theirs) for c in chunks]).all():
             return found
     for column in chunks:
         labels = _labels(column)
         _, codes = np.unique(found * (labels.max(initial=-1) + 2) + labels + 1, return_inverse=True)
         found = codes.astype(np.int64, copy=False)
     return found
+
+
+def _hash_codes(hashes: npt.NDArray[np.uint64]) -> tuple[Rows, Codes]:
+    """The first row of each group of equal hashes, and the group of each row."""
+    if len(hashes) and bool((hashes[:-1] <= hashes[1:]).all()):
+        starts = np.concatenate([[True], hashes[1:] != hashes[:-1]])
+        return np.flatnonzero(starts), np.cumsum(starts) - 1
+    _, first_rows, codes = np.unique(hashes, return_index=True, return_inverse=True)
+    return first_rows, codes.astype(np.int64, copy=False)
 
 
 def _equal_column(left: Any, right: Any) -> Mask:
