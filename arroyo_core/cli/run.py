@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import signal
 import sys
 import tempfile
@@ -56,7 +57,8 @@ def stopping(stop: StopSignal) -> Iterator[None]:
         if stop.is_requested:
             raise KeyboardInterrupt
         stop.request()
-        print("\nstopping after this epoch; once more to stop at once", file=sys.stderr, flush=True)
+        # Not through sys.stderr: the signal may come in the middle of a write to it.
+        os.write(sys.stderr.fileno(), b"\nstopping after this epoch; once more to stop at once\n")
 
     previous = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
