@@ -9,11 +9,11 @@ from multiprocessing import get_context
 
 import pyarrow as pa
 import pytest
+from cache_entries import facts, put_and_get, table
 from state_job import NO_COMPACTION, Job, batch_of, expiring_tables, rows_of
 
 from arroyo_core.errors import SetupError
 from arroyo_core.ids import TaskInfo
-from arroyo_core.proto.state_pb2 import StateFile
 from arroyo_core.state import StorageProvider, TableManager, WarmCache, default_warm_cache, files
 from arroyo_core.state import cache as state_cache
 
@@ -24,14 +24,6 @@ ROWS = [(key, 5, key * 2) for key in range(1000)]
 def cache(tmp_path, monkeypatch):
     monkeypatch.setattr(state_cache, "SMALL_BYTES", -1)
     return WarmCache(tmp_path / "cache")
-
-
-def facts(number: int) -> StateFile:
-    return StateFile(checksum=bytes([number]) * 32)
-
-
-def table(rows: int = 10) -> pa.Table:
-    return pa.table({"_key_hash": pa.array(range(rows), pa.uint64())})
 
 
 @pytest.fixture
@@ -133,16 +125,6 @@ def test_a_mapped_entry_stays_readable_after_it_was_evicted(cache):
     cache.put(facts(2), table())
     assert list(cache.folder.glob("*.arrow")) == []
     assert mapped.column("_key_hash").to_pylist() == list(range(10))
-
-
-def put_and_get(folder: str, number: int) -> bool:
-    cache = WarmCache(folder)
-    for _ in range(20):
-        cache.put(facts(number % 3), table())
-        found = cache.get(facts(number % 3), 0, 9)
-        if found is not None and found.column("_key_hash").to_pylist() != list(range(10)):
-            return False
-    return True
 
 
 def test_several_processes_share_a_cache(tmp_path):
