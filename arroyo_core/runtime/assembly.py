@@ -27,6 +27,7 @@ from arroyo_core.runtime.request import EpochRequest, TaskEnvironment
 from arroyo_core.runtime.sources import SourceNode
 from arroyo_core.runtime.tables import OperatorTables, TableOpener
 from arroyo_core.runtime.watermarks import Channel
+from arroyo_core.state import default_warm_cache
 
 
 def construct(node: Node, plugins: PluginSet) -> ConstructedOperator:
@@ -63,7 +64,8 @@ class WaveAssembly:
         self._environment = environment
         self._writer = writer
         self._stopwatch = Stopwatch()
-        self._tables = TableOpener(request.storage_url, request.checkpoints)
+        # Whichever process of this host gets the subtask next continues from what this one wrote.
+        self._tables = TableOpener(request.storage_url, request.checkpoints, default_warm_cache())
 
     def build(self) -> list[OperatorNode]:
         subtask = self._environment.partition

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from arroyo_core.api import ArrowOperator, CheckpointBarrier, SourceOperator, TaskInfo
 from arroyo_core.proto.state_pb2 import OperatorCheckpointMetadata
 from arroyo_core.runtime.context import RuntimeContext
-from arroyo_core.state import StorageProvider, TableManager, get_storage_provider
+from arroyo_core.state import StorageProvider, TableManager, WarmCache, get_storage_provider
 
 
 class OperatorTables:
@@ -30,13 +30,16 @@ class OperatorTables:
 class TableOpener:
     """Where the state of a job is, and what it was at the end of the last epoch."""
 
-    def __init__(self, url: str, checkpoints: Mapping[str, bytes]) -> None:
+    def __init__(self, url: str, checkpoints: Mapping[str, bytes], cache: WarmCache | None = None) -> None:
         self._storage: StorageProvider = get_storage_provider(url)
         self._checkpoints = checkpoints
+        self._cache = cache
 
     def open(self, operator: ArrowOperator | SourceOperator, task: TaskInfo) -> OperatorTables:
         tables = operator.tables()
         data = self._checkpoints.get(task.operator_id)
         checkpoint = OperatorCheckpointMetadata.FromString(data) if data else None
-        manager = TableManager.open(task_info=task, tables=tables, storage=self._storage, checkpoint=checkpoint)
+        manager = TableManager.open(
+            task_info=task, tables=tables, storage=self._storage, checkpoint=checkpoint, cache=self._cache
+        )
         return OperatorTables(manager, has_tables=bool(tables))
