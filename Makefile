@@ -32,10 +32,10 @@ unexport CONDA_PREFIX PYTHONPATH PYTHONHOME
 # Every Spark worker would compile all it imports, each time anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help env demo test quick lint format proto lock wheels bench plugin java clean
+.PHONY: help env demo test quick lint format proto lock wheels bench bench-state plugin java clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 env: $(STAMP) ## make .venv with the core, all plugins and UDFs, and the tools
 
@@ -89,6 +89,9 @@ wheels: $(STAMP) ## build the wheels that changed into dist/
 
 bench: java $(STAMP) ## measure the throughput beside bare pyarrow and Structured Streaming
 	@$(BIN)/python tests/bench $(BENCH_ARGS)
+
+bench-state: $(STAMP) ## measure state tables beside bare Parquet, DuckDB and a dict
+	@$(BIN)/python tests/bench_state/bench_state.py $(BENCH_ARGS)
 
 plugin: $(STAMP) ## start a plugin from the template: make plugin NAME=arroyo-acme
 	@$(BIN)/python tools/new_plugin.py $(NAME)
