@@ -22,7 +22,7 @@ from arroyo_core.spark.session import create_session
 
 def run(args: argparse.Namespace) -> int:
     """Run `args.file`; progress and summary go to stderr, rows of `std.stdout` to stdout."""
-    logging.basicConfig(level=logging.DEBUG if args.debug else logging.WARNING, format="%(levelname)s: %(message)s")
+    _set_up_logging(is_debug=args.debug)
     pipeline = Pipeline.from_yaml(args.file, parallelism=args.parallelism)
     plan = pipeline.plan
     print(f"{plan.job_id}: starting Spark ({args.master or 'local[*]'})", file=sys.stderr, flush=True)
@@ -37,6 +37,18 @@ def run(args: argparse.Namespace) -> int:
         session.stop()
     print_summary(plan, result, sys.stderr)
     return 0
+
+
+def _set_up_logging(*, is_debug: bool) -> None:
+    """Our own warnings are shown; those of libraries, which come with tracebacks, only with `--debug`."""
+    shown = logging.StreamHandler()
+    shown.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+    if is_debug:
+        logging.basicConfig(level=logging.DEBUG, handlers=[shown])
+        return
+    logging.getLogger("arroyo_core").addHandler(shown)
+    # py4j logs through the root logger, which without a handler would print.
+    logging.getLogger().addHandler(logging.NullHandler())
 
 
 def parse_conf(pairs: list[str]) -> dict[str, str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -156,6 +158,13 @@ nodes:
 """
 
 
+def wait_until(is_true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 120
+    while not is_true():
+        assert time.monotonic() < deadline, "waited for two minutes"
+        time.sleep(0.1)
+
+
 def test_ctrl_c_ends_the_epoch_cleanly_and_every_row_counts_once(tmp_path):
     path = write(tmp_path, ENDLESS, interval="1s", out=tmp_path / "out")
     command = [str(Path(sys.executable).with_name("arroyo")), "run", str(path), "--master", "local[2]"]
@@ -178,3 +187,23 @@ def test_ctrl_c_ends_the_epoch_cleanly_and_every_row_counts_once(tmp_path):
     rows, distinct, last = found
     # Each subtask may be some numbers ahead of the other; none is lost or repeated behind them.
     assert 0 < rows == distinct <= last + 1
+
+
+def test_a_second_ctrl_c_stops_at_once_and_commits_nothing(tmp_path):
+    path = write(tmp_path, ENDLESS, interval="1h", out=tmp_path / "out")
+    command = [str(Path(sys.executable).with_name("arroyo")), "run", str(path), "--master", "local[2]"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
+        assert process.stderr is not None
+        wait_until((tmp_path / "out").exists)
+        process.send_signal(signal.SIGINT)
+        lines = []
+        for line in process.stderr:
+            lines.append(line)
+            if line.startswith("stopping after this epoch"):
+                process.send_signal(signal.SIGINT)
+        process.wait(timeout=120)
+    text = "".join(lines)
+    assert process.returncode == 130, text
+    assert "Traceback" not in text
+    assert text.rstrip().endswith("interrupted")
+    assert not list((tmp_path / "out").glob("part-*"))
