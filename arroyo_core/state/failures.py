@@ -65,6 +65,13 @@ class IncompatibleCheckpointError(StateError):
     retry = RetryHint.NO_RETRY
 
 
+class ForkError(StateError):
+    """The checkpoint to fork from is not there, cannot be taken, or is not named properly."""
+
+    domain = Domain.USER
+    retry = RetryHint.NO_RETRY
+
+
 class FencedError(StateError):
     """A newer generation owns the job: this driver must stop."""
 

@@ -201,6 +201,10 @@ class ParquetBackend(BackingStore):
         """Every published epoch, oldest first."""
         return sorted(self._facts().published)
 
+    def read_facts(self) -> JobFacts:
+        """What a listing of the job says now; reads only."""
+        return self._facts()
+
     def cleanup_checkpoint(self, metadata: CheckpointMetadata, old_min_epoch: int, new_min_epoch: int) -> None:
         if not old_min_epoch <= new_min_epoch <= metadata.epoch:
             raise StateError(

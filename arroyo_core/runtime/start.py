@@ -1,0 +1,175 @@
+"""How a job starts: which checkpoint it restores, and which number its first epoch gets.
+
+- By default from its latest checkpoint, whose commit is replayed if it was broken off.
+- From an older epoch: what sinks committed after it stays, and comes again.
+- Fresh: without any state, though the job has checkpoints.
+- As a fork of another job's checkpoint.
+
+Published numbers are never used again: whichever checkpoint is restored, the first new epoch comes
+after the greatest published one. A driver that dies before it publishes an epoch has changed nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from arroyo_core.errors import ArroyoError, Domain
+from arroyo_core.graph.plan import Plan
+from arroyo_core.plugin import PluginSet
+from arroyo_core.proto.state_pb2 import CheckpointMetadata
+from arroyo_core.state import ParquetBackend, ResolutionKind
+from arroyo_core.state.failures import DamagedStateError
+from arroyo_core.state.fork import ForkSource
+from arroyo_core.state.protocol import JobFacts
+
+
+class StartError(ArroyoError):
+    """The job cannot start as it was asked to; the message says what can be done."""
+
+    domain = Domain.USER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartOptions:
+    """How a person wants the job to start; at most one of `from_epoch`, `is_fresh` and `fork_from`."""
+
+    from_epoch: int | None = None
+    is_fresh: bool = False
+    #: With `is_fresh`: also if the job has checkpoints.
+    is_forced: bool = False
+    fork_from: ForkSource | None = None
+    #: State that the pipeline has no place for is left behind.
+    allow_drop: bool = False
+
+    def __post_init__(self) -> None:
+        chosen = [self.from_epoch is not None, self.is_fresh, self.fork_from is not None]
+        if sum(chosen) > 1:
+            raise StartError("a job starts from an epoch, fresh or as a fork: choose one of them")
+        if self.is_forced and not self.is_fresh:
+            raise StartError("only a fresh start can be forced")
+        if self.from_epoch is not None and self.from_epoch < 1:
+            raise StartError(f"epochs count from 1: there is no epoch {self.from_epoch}")
+
+    def after_publication(self) -> StartOptions:
+        """The options of a restart by the same driver, once it has published an epoch: just go on from that."""
+        return StartOptions()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """What the job restores, the number of the epoch it runs first, and whether a commit is replayed before."""
+
+    #: None to begin with empty state. May leave out operators and tables of the stored checkpoint.
+    checkpoint: CheckpointMetadata | None
+    next_epoch: int
+    #: `handle_commit` of `checkpoint` runs before anything else, and the epoch is marked then.
+    needs_commit: bool = False
+    #: What a person must know before the job runs.
+    warnings: tuple[str, ...] = ()
+    #: Belongs into the properties of every checkpoint that the job publishes.
+    properties: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def parent_epoch(self) -> int:
+        """The `parent_epoch` of the first epoch."""
+        return self.checkpoint.epoch if self.checkpoint is not None else 0
+
+
+def resolve_start(backend: ParquetBackend, plan: Plan, plugins: PluginSet, options: StartOptions) -> Start:
+    """Decide how the job starts, and store a fork's checkpoint; called after `claim_generation`.
+
+    Raises `StartError` for what was asked for and is not possible, and `StateError`s of damaged state.
+    """
+    return check_start(backend, plan, plugins, options)
+
+
+def check_start(backend: ParquetBackend, plan: Plan, plugins: PluginSet, options: StartOptions) -> Start:
+    """As `resolve_start`, but reads only, so that mistakes show before Spark starts; needs no claim."""
+    if options.from_epoch is not None:
+        return _start_from(backend, options.from_epoch)
+    if options.is_fresh:
+        return _start_fresh(backend, is_forced=options.is_forced)
+    resolution = backend.resolve_latest()
+    return Start(
+        checkpoint=resolution.checkpoint,
+        next_epoch=resolution.next_epoch,
+        needs_commit=resolution.kind is ResolutionKind.REPLAY_COMMIT,
+    )
+
+
+def _start_from(backend: ParquetBackend, epoch: int) -> Start:
+    facts = backend.read_facts()
+    if epoch not in facts.published:
+        raise StartError(f"job {backend.job_id!r} has no checkpoint {epoch} ({_kept(facts)})")
+    checkpoint = backend.load_checkpoint_metadata(backend.job_id, epoch)
+    backend.prepare_checkpoint_load(checkpoint)
+    latest = max(facts.published)
+    is_pending = checkpoint.needs_commit and epoch not in facts.committed
+    if is_pending and epoch != latest:
+        raise StartError(
+            f"job {backend.job_id!r}: the output of epoch {epoch} was never committed, because the job went back to an "
+            f"earlier epoch before it was; a start from there would lose it ({_kept(facts)})"
+        )
+    return Start(
+        checkpoint=checkpoint,
+        next_epoch=latest + 1,
+        needs_commit=is_pending,
+        warnings=_going_back(backend, facts, after=epoch),
+    )
+
+
+def _start_fresh(backend: ParquetBackend, *, is_forced: bool) -> Start:
+    facts = backend.read_facts()
+    if not facts.published:
+        return Start(checkpoint=None, next_epoch=1)
+    latest = max(facts.published)
+    if not is_forced:
+        count = len(facts.published)
+        raise StartError(
+            f"job {backend.job_id!r} has {count} checkpoint{'s' if count > 1 else ''}, the newest is epoch {latest}"
+            f"{_finished(backend, latest)}: a fresh start leaves their state behind, and sinks get rows again that "
+            "they have; add --force to begin anew all the same, or give the pipeline another name"
+        )
+    return Start(checkpoint=None, next_epoch=latest + 1, warnings=_going_back(backend, facts, after=0))
+
+
+def _going_back(backend: ParquetBackend, facts: JobFacts, *, after: int) -> tuple[str, ...]:
+    """What becomes of the output of the epochs that are left behind."""
+    left = sorted(epoch for epoch in facts.published if epoch > after)
+    if not left:
+        return ()
+    where = f"epoch {after}" if after else "the beginning"
+    span = f"epoch {left[0]}" if len(left) == 1 else f"epochs {left[0]} to {left[-1]}"
+    warnings = [f"going back to {where}: what sinks committed in {span} stays, and the rows after {where} come again"]
+    if _is_pending(backend, facts, left[-1]):
+        warnings.append(
+            f"epoch {left[-1]} was published and not yet committed: what it staged is given up, "
+            "except for parts that a commit which was broken off has already made visible"
+        )
+    return tuple(warnings)
+
+
+def _is_pending(backend: ParquetBackend, facts: JobFacts, epoch: int) -> bool:
+    if epoch in facts.committed:
+        return False
+    try:
+        return backend.load_checkpoint_metadata(backend.job_id, epoch).needs_commit
+    except DamagedStateError:
+        # Going back is how people get away from a damaged checkpoint; whether it was committed nobody knows then.
+        return True
+
+
+def _finished(backend: ParquetBackend, epoch: int) -> str:
+    try:
+        finish_time_us = backend.load_checkpoint_metadata(backend.job_id, epoch).finish_time_us
+    except DamagedStateError:
+        return " (damaged)"
+    return f" of {datetime.fromtimestamp(finish_time_us / 1e6, UTC).isoformat(timespec='seconds')}"
+
+
+def _kept(facts: JobFacts) -> str:
+    if not facts.published:
+        return "it has no checkpoints"
+    return f"kept epochs: {', '.join(map(str, sorted(facts.published)))}"
