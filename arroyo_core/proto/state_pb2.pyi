@@ -259,8 +259,24 @@ class DistributionDigest(_message.Message):
     sha256: bytes
     def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., sha256: _Optional[bytes] = ...) -> None: ...
 
+class RecordedNode(_message.Message):
+    __slots__ = ("operator_id", "operator", "distribution", "version", "is_source", "inputs")
+    OPERATOR_ID_FIELD_NUMBER: _ClassVar[int]
+    OPERATOR_FIELD_NUMBER: _ClassVar[int]
+    DISTRIBUTION_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    IS_SOURCE_FIELD_NUMBER: _ClassVar[int]
+    INPUTS_FIELD_NUMBER: _ClassVar[int]
+    operator_id: str
+    operator: str
+    distribution: str
+    version: str
+    is_source: bool
+    inputs: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, operator_id: _Optional[str] = ..., operator: _Optional[str] = ..., distribution: _Optional[str] = ..., version: _Optional[str] = ..., is_source: _Optional[bool] = ..., inputs: _Optional[_Iterable[str]] = ...) -> None: ...
+
 class CheckpointMetadata(_message.Message):
-    __slots__ = ("job_id", "epoch", "min_epoch", "start_time_us", "finish_time_us", "parent_epoch", "generation", "attempt_id", "needs_commit", "operators", "plugins", "udfs", "is_final", "properties")
+    __slots__ = ("job_id", "epoch", "min_epoch", "start_time_us", "finish_time_us", "parent_epoch", "generation", "attempt_id", "needs_commit", "operators", "plugins", "udfs", "is_final", "properties", "nodes")
     class PropertiesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -282,6 +298,7 @@ class CheckpointMetadata(_message.Message):
     UDFS_FIELD_NUMBER: _ClassVar[int]
     IS_FINAL_FIELD_NUMBER: _ClassVar[int]
     PROPERTIES_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     epoch: int
     min_epoch: int
@@ -296,7 +313,8 @@ class CheckpointMetadata(_message.Message):
     udfs: _containers.RepeatedCompositeFieldContainer[DistributionDigest]
     is_final: bool
     properties: _containers.ScalarMap[str, bytes]
-    def __init__(self, job_id: _Optional[str] = ..., epoch: _Optional[int] = ..., min_epoch: _Optional[int] = ..., start_time_us: _Optional[int] = ..., finish_time_us: _Optional[int] = ..., parent_epoch: _Optional[int] = ..., generation: _Optional[int] = ..., attempt_id: _Optional[bytes] = ..., needs_commit: _Optional[bool] = ..., operators: _Optional[_Iterable[_Union[OperatorCheckpointMetadata, _Mapping]]] = ..., plugins: _Optional[_Iterable[_Union[DistributionDigest, _Mapping]]] = ..., udfs: _Optional[_Iterable[_Union[DistributionDigest, _Mapping]]] = ..., is_final: _Optional[bool] = ..., properties: _Optional[_Mapping[str, bytes]] = ...) -> None: ...
+    nodes: _containers.RepeatedCompositeFieldContainer[RecordedNode]
+    def __init__(self, job_id: _Optional[str] = ..., epoch: _Optional[int] = ..., min_epoch: _Optional[int] = ..., start_time_us: _Optional[int] = ..., finish_time_us: _Optional[int] = ..., parent_epoch: _Optional[int] = ..., generation: _Optional[int] = ..., attempt_id: _Optional[bytes] = ..., needs_commit: _Optional[bool] = ..., operators: _Optional[_Iterable[_Union[OperatorCheckpointMetadata, _Mapping]]] = ..., plugins: _Optional[_Iterable[_Union[DistributionDigest, _Mapping]]] = ..., udfs: _Optional[_Iterable[_Union[DistributionDigest, _Mapping]]] = ..., is_final: _Optional[bool] = ..., properties: _Optional[_Mapping[str, bytes]] = ..., nodes: _Optional[_Iterable[_Union[RecordedNode, _Mapping]]] = ...) -> None: ...
 
 class GenerationClaim(_message.Message):
     __slots__ = ("generation", "time_us", "owner_id")
