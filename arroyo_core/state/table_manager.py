@@ -18,7 +18,7 @@ from arroyo_core.proto.state_pb2 import (
 )
 from arroyo_core.state.cache import WarmCache
 from arroyo_core.state.compaction import CompactionPolicy, compact_table
-from arroyo_core.state.config import decode_expiring_config, decode_schema
+from arroyo_core.state.compatibility import derive_mismatch
 from arroyo_core.state.expiring_time_key_map import (
     ExpiringTimeKeyTable,
     ExpiringTimeKeyTableCheckpointer,
@@ -297,29 +297,10 @@ def _check_compatible(
                 f"the checkpoint at epoch {identity.epoch} has a table {name!r} that operator "
                 f"{task_info.operator_id!r} no longer declares (declared: {', '.join(sorted(tables)) or 'none'})"
             )
-        if config.table_type != table.table_type:
+        mismatch = derive_mismatch(checkpoint.table_configs[name], config)
+        if mismatch is not None:
             raise IncompatibleCheckpointError(
-                f"table {name!r} of operator {task_info.operator_id!r} is {TableType.Name(table.table_type)} in the "
-                f"checkpoint at epoch {identity.epoch}, and declared as {TableType.Name(config.table_type)}"
+                f"table {name!r} of operator {task_info.operator_id!r} {mismatch} (epoch {identity.epoch})"
             )
-        if config.table_type == TableType.EXPIRING_KEYED_TIME_TABLE:
-            _check_rows(name, task_info.operator_id, checkpoint.table_configs[name], config)
         files[name] = list(table_files(table))
     return files
-
-
-def _check_rows(name: str, operator_id: str, written: TableConfig, declared: TableConfig) -> None:
-    before, now = decode_expiring_config(written), decode_expiring_config(declared)
-    old, new = decode_schema(before.schema), decode_schema(now.schema)
-    facts = [
-        ("columns", [f"{f.name} {f.type}" for f in old.schema], [f"{f.name} {f.type}" for f in new.schema]),
-        ("key columns", old.key_columns, new.key_columns),
-        ("event-time column", old.timestamp_column, new.timestamp_column),
-        ("generational", before.generational, now.generational),
-    ]
-    for what, found, wanted in facts:
-        if found != wanted:
-            raise IncompatibleCheckpointError(
-                f"table {name!r} of operator {operator_id!r} has {what} {found} in the checkpoint, "
-                f"and is declared with {wanted}"
-            )
