@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from arroyo_core.proto.state_pb2 import StateFile, TableConfig, TableType
-from arroyo_core.state.config import decode_expiring_config, decode_schema
+from arroyo_core.state.config import decode_expiring_config, decode_schema, is_undefined
 
 
 def derive_mismatch(written: TableConfig, declared: TableConfig) -> str | None:
     """What of a table's kind or columns changed, as the end of a sentence about the table; None if nothing did.
 
-    Retention and descriptions may change freely.
+    Retention and descriptions may change freely. A table whose columns are yet to be defined may have any.
     """
     if declared.table_type != written.table_type:
         return f"is {TableType.Name(written.table_type)} in the checkpoint, and declared as {_kind(declared)}"
-    if declared.table_type != TableType.EXPIRING_KEYED_TIME_TABLE:
+    if declared.table_type != TableType.EXPIRING_KEYED_TIME_TABLE or is_undefined(declared):
         return None
     before, now = decode_expiring_config(written), decode_expiring_config(declared)
     old, new = decode_schema(before.schema), decode_schema(now.schema)

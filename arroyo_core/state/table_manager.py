@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from arroyo_core.api.schema import ArroyoSchema
 from arroyo_core.api.signals import Watermark
 from arroyo_core.ids import TaskInfo
 from arroyo_core.proto.state_pb2 import (
@@ -19,6 +20,7 @@ from arroyo_core.proto.state_pb2 import (
 from arroyo_core.state.cache import WarmCache
 from arroyo_core.state.compaction import CompactionPolicy, compact_table
 from arroyo_core.state.compatibility import derive_mismatch
+from arroyo_core.state.config import define_schema, is_undefined
 from arroyo_core.state.expiring_time_key_map import (
     ExpiringTimeKeyTable,
     ExpiringTimeKeyTableCheckpointer,
@@ -55,13 +57,21 @@ class TableManager:
         files: Mapping[str, list[StateFile]],
         compaction: CompactionPolicy,
         now_us: Callable[[], int],
+        written: Mapping[str, TableConfig],
     ) -> None:
         self.task_info = task_info
+        #: The configs of the tables in the checkpoint.
+        self._written = written
+        self._files = files
         self._configs = dict(tables)
         self._access = access
         self._compaction = compaction
         self._now_us = now_us
-        self._tables = {name: self._make_table(name, config, files.get(name, [])) for name, config in tables.items()}
+        self._tables = {
+            name: self._make_table(name, config, files.get(name, []))
+            for name, config in tables.items()
+            if not is_undefined(config)
+        }
         self._views: dict[str, Any] = {}
         self._checkpointers: dict[str, TableCheckpointer] = {}
 
@@ -92,7 +102,32 @@ class TableManager:
             files=files,
             compaction=compaction or CompactionPolicy(),
             now_us=now_us,
+            written=dict(checkpoint.table_configs) if checkpoint is not None else {},
         )
+
+    def define_table(self, name: str, schema: ArroyoSchema) -> None:
+        """Give the columns of an expiring table that was declared without; for `on_start`, before its view is taken.
+
+        Raises `IncompatibleCheckpointError` if the checkpoint has other columns, and
+        `WrongTableKindError` if the table was declared with other columns, or has none to give.
+        """
+        declared = self._configs.get(name)
+        if declared is None:
+            raise self._not_declared(name)
+        if declared.table_type != TableType.EXPIRING_KEYED_TIME_TABLE:
+            raise self._wrong_kind(name, "an expiring table")
+        config = define_schema(declared, schema)
+        if not is_undefined(declared):
+            if config != declared:
+                raise WrongTableKindError(
+                    f"table {name!r} of operator {self.task_info.operator_id!r} is declared with other columns"
+                )
+            return
+        mismatch = derive_mismatch(self._written[name], config) if name in self._files else None
+        if mismatch is not None:
+            raise IncompatibleCheckpointError(f"table {name!r} of operator {self.task_info.operator_id!r} {mismatch}")
+        self._configs[name] = config
+        self._tables[name] = self._make_table(name, config, list(self._files.get(name, [])))
 
     @property
     def read_counts(self) -> ReadCounts:
@@ -170,6 +205,12 @@ class TableManager:
             watermark_us=watermark,
             then_stop=then_stop,
         )
+        undefined = sorted(self._configs.keys() - self._tables.keys())
+        if undefined:
+            raise NoRegisteredTableError(
+                f"operator {self.task_info.operator_id!r} never gave the columns of {', '.join(undefined)}: "
+                "call define_table in on_start"
+            )
         written = self._compact(epoch)
         tables: dict[str, TableSubtaskCheckpointMetadata] = {}
         for name in self._tables:
@@ -255,11 +296,15 @@ class TableManager:
     def _table(self, name: str) -> Table:
         table = self._tables.get(name)
         if table is None:
-            declared = ", ".join(sorted(self._tables)) or "none"
-            raise NoRegisteredTableError(
-                f"operator {self.task_info.operator_id!r} declares no table {name!r} (declared: {declared})"
-            )
+            raise self._not_declared(name)
         return table
+
+    def _not_declared(self, name: str) -> NoRegisteredTableError:
+        operator = f"operator {self.task_info.operator_id!r}"
+        if name in self._configs:
+            return NoRegisteredTableError(f"{operator} must give the columns of table {name!r} with define_table first")
+        declared = ", ".join(sorted(self._configs)) or "none"
+        return NoRegisteredTableError(f"{operator} declares no table {name!r} (declared: {declared})")
 
     def _view(self, name: str, kind: type[Any], make: Callable[[], Any]) -> Any:
         view = self._views.get(name)
