@@ -10,6 +10,9 @@ from arroyo_core.graph.plan import Chain, Plan
 from arroyo_core.proto import exchange_pb2 as pb
 from arroyo_core.runtime.watermarks import least_watermark
 
+#: The property of a checkpoint that holds the job's `CarriedState`.
+CARRIED = "carried"
+
 
 @dataclass(frozen=True, slots=True)
 class Carried:

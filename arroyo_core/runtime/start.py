@@ -12,17 +12,30 @@ after the greatest published one. A driver that dies before it publishes an epoc
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from arroyo_core.errors import ArroyoError, Domain
 from arroyo_core.graph.plan import Plan
 from arroyo_core.plugin import PluginSet
 from arroyo_core.proto.state_pb2 import CheckpointMetadata
+from arroyo_core.runtime.adaptation import adapt_checkpoint
+from arroyo_core.runtime.comparison import compare_plan, declare_operators, describe_drops
 from arroyo_core.state import ParquetBackend, ResolutionKind
-from arroyo_core.state.failures import DamagedStateError
-from arroyo_core.state.fork import ForkSource
-from arroyo_core.state.protocol import JobFacts
+from arroyo_core.state.failures import DamagedStateError, ForkError, IncompatibleCheckpointError, MissingFileError
+from arroyo_core.state.fork import (
+    FORKED_FROM,
+    ForkSource,
+    FoundCheckpoint,
+    copy_files,
+    find_checkpoint,
+    forked_from,
+    rewrite_checkpoint,
+)
+from arroyo_core.state.protocol import JobFacts, referenced_paths
+
+#: How often a newer checkpoint of another job is taken because it deleted the one being copied.
+FORK_ATTEMPTS = 3
 
 
 class StartError(ArroyoError):
@@ -77,25 +90,80 @@ class Start:
         return self.checkpoint.epoch if self.checkpoint is not None else 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Decision:
+    start: Start
+    #: The checkpoint that is to be copied for this start; `start.checkpoint` is what becomes of it.
+    fork: FoundCheckpoint | None = None
+
+
 def resolve_start(backend: ParquetBackend, plan: Plan, plugins: PluginSet, options: StartOptions) -> Start:
     """Decide how the job starts, and store a fork's checkpoint; called after `claim_generation`.
 
-    Raises `StartError` for what was asked for and is not possible, and `StateError`s of damaged state.
+    Raises `StartError` for what was asked for and is not possible, `IncompatibleCheckpointError` for a pipeline that
+    would lose state, and other `StateError`s for state that cannot be read.
     """
-    return check_start(backend, plan, plugins, options)
+    for attempt in range(1, FORK_ATTEMPTS + 1):
+        decision = _decide(backend, plan, plugins, options)
+        if decision.fork is None:
+            return decision.start
+        try:
+            return _store_fork(backend, decision.start, decision.fork)
+        except MissingFileError as error:
+            # The other job runs, and has deleted what it keeps no longer; it has a newer checkpoint then.
+            if attempt == FORK_ATTEMPTS or (options.fork_from is not None and options.fork_from.epoch is not None):
+                raise ForkError(f"the other job deleted its checkpoint while it was copied: {error}") from error
+    raise AssertionError("unreachable")
 
 
 def check_start(backend: ParquetBackend, plan: Plan, plugins: PluginSet, options: StartOptions) -> Start:
     """As `resolve_start`, but reads only, so that mistakes show before Spark starts; needs no claim."""
+    return _decide(backend, plan, plugins, options).start
+
+
+def _decide(backend: ParquetBackend, plan: Plan, plugins: PluginSet, options: StartOptions) -> _Decision:
+    fork = None
     if options.from_epoch is not None:
-        return _start_from(backend, options.from_epoch)
-    if options.is_fresh:
-        return _start_fresh(backend, is_forced=options.is_forced)
+        start = _start_from(backend, options.from_epoch)
+    elif options.is_fresh:
+        start = _start_fresh(backend, is_forced=options.is_forced)
+    elif options.fork_from is None:
+        start = _start_latest(backend)
+    elif backend.read_facts().published:
+        start = _start_forked(backend, options.fork_from)
+    else:
+        fork = find_checkpoint(options.fork_from, job_id=backend.job_id, is_committed_only=True)
+        start = _start_fork(fork, backend.job_id)
+    return _Decision(start=_fit(start, plan, plugins, allow_drop=options.allow_drop), fork=fork)
+
+
+def _fit(start: Start, plan: Plan, plugins: PluginSet, *, allow_drop: bool) -> Start:
+    """Compare the pipeline with the checkpoint, and leave out what it has no place for."""
+    if start.checkpoint is None:
+        return start
+    operators = declare_operators(plan, plugins)
+    changes = compare_plan(operators, start.checkpoint, is_committed=not start.needs_commit)
+    dropped = [change for change in changes if change.needs_allow_drop]
+    if dropped and not allow_drop:
+        raise IncompatibleCheckpointError(
+            f"the pipeline has no place for state of job {start.checkpoint.job_id!r} at epoch "
+            f"{start.checkpoint.epoch}:\n{describe_drops(dropped)}\nmend the pipeline, or add --allow-drop to leave "
+            "that state behind"
+        )
+    return replace(
+        start,
+        checkpoint=adapt_checkpoint(start.checkpoint, plan, changes),
+        warnings=(*start.warnings, *(f"state is dropped: {describe_drops([change]).strip()}" for change in dropped)),
+    )
+
+
+def _start_latest(backend: ParquetBackend) -> Start:
     resolution = backend.resolve_latest()
     return Start(
         checkpoint=resolution.checkpoint,
         next_epoch=resolution.next_epoch,
         needs_commit=resolution.kind is ResolutionKind.REPLAY_COMMIT,
+        properties=_inherited(resolution.checkpoint),
     )
 
 
@@ -117,6 +185,7 @@ def _start_from(backend: ParquetBackend, epoch: int) -> Start:
         next_epoch=latest + 1,
         needs_commit=is_pending,
         warnings=_going_back(backend, facts, after=epoch),
+        properties=_inherited(checkpoint),
     )
 
 
@@ -135,6 +204,46 @@ def _start_fresh(backend: ParquetBackend, *, is_forced: bool) -> Start:
     return Start(checkpoint=None, next_epoch=latest + 1, warnings=_going_back(backend, facts, after=0))
 
 
+def _start_forked(backend: ParquetBackend, source: ForkSource) -> Start:
+    """The job has checkpoints: the fork was made by an earlier start of the same command, or is a mistake."""
+    start = _start_latest(backend)
+    origin = forked_from(start.checkpoint) if start.checkpoint is not None else None
+    if origin is None or not origin.is_named_by(source, job_id=backend.job_id):
+        came = f"was forked from {origin}" if origin is not None else "was not forked from there"
+        raise StartError(
+            f"job {backend.job_id!r} has checkpoints of its own, and {came}: only a job without checkpoints can be "
+            "forked from another; leave --fork-from out to go on, or give the pipeline another name"
+        )
+    return replace(start, warnings=(f"forked already, from {origin}: the job goes on from epoch {start.parent_epoch}",))
+
+
+def _start_fork(found: FoundCheckpoint, job_id: str) -> Start:
+    checkpoint = rewrite_checkpoint(found.checkpoint, job_id=job_id, origin=found.origin)
+    warnings = [f"forked from {found.origin}: the first epoch here is {checkpoint.epoch + 1}"]
+    if checkpoint.is_final:
+        warnings.append("the data of the other job had ended: there is nothing left to run unless a source is new")
+    return Start(
+        checkpoint=checkpoint,
+        next_epoch=checkpoint.epoch + 1,
+        warnings=tuple(warnings),
+        properties=_inherited(checkpoint),
+    )
+
+
+def _store_fork(backend: ParquetBackend, start: Start, found: FoundCheckpoint) -> Start:
+    """Copy the files that the start refers to, then publish: a crash before leaves a job without checkpoints."""
+    assert start.checkpoint is not None
+    kept = {path.rpartition("/")[2] for path in referenced_paths(start.checkpoint)}
+    copy_files(found.checkpoint, found.backend.storage, backend.storage, job_id=backend.job_id, only=kept)
+    return replace(start, checkpoint=backend.publish(start.checkpoint))
+
+
+def _inherited(checkpoint: CheckpointMetadata | None) -> dict[str, bytes]:
+    if checkpoint is None or FORKED_FROM not in checkpoint.properties:
+        return {}
+    return {FORKED_FROM: checkpoint.properties[FORKED_FROM]}
+
+
 def _going_back(backend: ParquetBackend, facts: JobFacts, *, after: int) -> tuple[str, ...]:
     """What becomes of the output of the epochs that are left behind."""
     left = sorted(epoch for epoch in facts.published if epoch > after)
@@ -142,7 +251,7 @@ def _going_back(backend: ParquetBackend, facts: JobFacts, *, after: int) -> tupl
         return ()
     where = f"epoch {after}" if after else "the beginning"
     span = f"epoch {left[0]}" if len(left) == 1 else f"epochs {left[0]} to {left[-1]}"
-    warnings = [f"going back to {where}: what sinks committed in {span} stays, and the rows after {where} come again"]
+    warnings = [f"going back to {where}: what sinks committed in {span} stays, and the same rows are written again"]
     if _is_pending(backend, facts, left[-1]):
         warnings.append(
             f"epoch {left[-1]} was published and not yet committed: what it staged is given up, "

@@ -1,0 +1,94 @@
+"""A checkpoint cut to what a pipeline takes over; pure.
+
+Behind a source that begins anew event time begins anew too: the rows it brings again would all be late
+otherwise, or come after an end that was announced already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from arroyo_core.graph.plan import Plan
+from arroyo_core.proto.exchange_pb2 import CarriedChain, CarriedState, InputWatermark
+from arroyo_core.proto.state_pb2 import CheckpointMetadata, OperatorCheckpointMetadata
+from arroyo_core.runtime.carry import CARRIED
+from arroyo_core.runtime.comparison import OperatorChange
+from arroyo_core.state.config import uses_two_phase_commit
+
+
+def adapt_checkpoint(
+    checkpoint: CheckpointMetadata, plan: Plan, changes: Sequence[OperatorChange]
+) -> CheckpointMetadata:
+    """The checkpoint without the tables that `changes` leave out, so that no task ever sees them.
+
+    A pipeline whose data had ended has more to do if a source of it begins anew. Returns the same
+    values for an unchanged pipeline.
+    """
+    adapted = CheckpointMetadata()
+    adapted.CopyFrom(checkpoint)
+    del adapted.operators[:]
+    left_out = {change.operator_id: change.left_out for change in changes}
+    for operator in checkpoint.operators:
+        kept = _without(operator, left_out.get(operator.operator_metadata.operator_id, frozenset()))
+        if kept is not None:
+            adapted.operators.append(kept)
+    renewed = {change.operator_id for change in changes if change.begins_anew}
+    sources = {change.operator_id for change in changes if change.is_source and change.begins_anew}
+    adapted.is_final = checkpoint.is_final and not sources
+    if CARRIED in checkpoint.properties:
+        carried = CarriedState.FromString(checkpoint.properties[CARRIED])
+        recorded = {node.operator_id: list(node.inputs) for node in checkpoint.nodes}
+        adapted_carried = _adapt_carried(carried, plan, renewed, sources, recorded)
+        adapted.properties[CARRIED] = adapted_carried.SerializeToString()
+    return adapted
+
+
+def _without(operator: OperatorCheckpointMetadata, left_out: frozenset[str]) -> OperatorCheckpointMetadata | None:
+    if not left_out:
+        return operator
+    kept = OperatorCheckpointMetadata()
+    kept.CopyFrom(operator)
+    for name in left_out:
+        kept.table_checkpoint_metadata.pop(name, None)
+        kept.table_configs.pop(name, None)
+    kept.needs_commit = any(uses_two_phase_commit(config) for config in kept.table_configs.values())
+    return kept if kept.table_checkpoint_metadata else None
+
+
+def _adapt_carried(
+    carried: CarriedState, plan: Plan, renewed: set[str], sources: set[str], recorded: Mapping[str, Sequence[str]]
+) -> CarriedState:
+    behind = _reachable(plan, sources)
+    forgotten = {chain.head for chain in plan.chains if behind & set(chain.nodes)}
+    adapted = CarriedState()
+    for chain in carried.chains:
+        if chain.head in forgotten or chain.head not in plan.nodes:
+            continue
+        kept = adapted.chains.add()
+        kept.CopyFrom(chain)
+        for operator_id in renewed & set(kept.operators):
+            del kept.operators[operator_id]
+        if chain.head in recorded:
+            _reorder_inputs(kept, recorded[chain.head], [edge.source for edge in plan.inputs_of(chain.head)])
+    return adapted
+
+
+def _reorder_inputs(chain: CarriedChain, before: Sequence[str], now: Sequence[str]) -> None:
+    """Watermarks are kept by the number of the input; they belong to the node that feeds it."""
+    if list(before) == list(now):
+        return
+    found: dict[str, list[InputWatermark]] = {}
+    for source, watermark in zip(before, chain.inputs, strict=False):
+        found.setdefault(source, []).append(watermark)
+    inputs = [found[source].pop(0) if found.get(source) else InputWatermark() for source in now]
+    del chain.inputs[:]
+    chain.inputs.extend(inputs)
+
+
+def _reachable(plan: Plan, sources: set[str]) -> set[str]:
+    found = set(sources)
+    # Nodes come before their consumers.
+    for node in plan.nodes:
+        if any(edge.source in found for edge in plan.inputs_of(node)):
+            found.add(node)
+    return found
