@@ -5,10 +5,44 @@ from __future__ import annotations
 import argparse
 
 from arroyo_core.graph.spec import MAX_PARALLELISM
+from arroyo_core.state.failures import ForkError
+from arroyo_core.state.fork import ForkSource
+
+MAX_EPOCH = 2**32 - 1
+MAX_RESTARTS = 1_000_000
+MAX_PORT = 65_535
 
 
 def parallelism(text: str) -> int:
     """A number of subtasks."""
-    if text.isascii() and text.isdigit() and 1 <= int(text) <= MAX_PARALLELISM:
+    return _whole_number(text, 1, MAX_PARALLELISM)
+
+
+def epoch(text: str) -> int:
+    """The number of an epoch."""
+    return _whole_number(text, 1, MAX_EPOCH)
+
+
+def restarts(text: str) -> int:
+    """How often something may be started again."""
+    return _whole_number(text, 0, MAX_RESTARTS)
+
+
+def port(text: str) -> int:
+    """A TCP port."""
+    return _whole_number(text, 1, MAX_PORT)
+
+
+def checkpoint(text: str) -> ForkSource:
+    """A checkpoint of some job: `URL[#JOB[@EPOCH]]`."""
+    try:
+        return ForkSource.parse(text)
+    except ForkError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _whole_number(text: str, least: int, most: int) -> int:
+    # Long before `int` minds: a number of thousands of digits is no number here.
+    if text.isascii() and text.isdigit() and len(text) <= 20 and least <= int(text) <= most:
         return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number between 1 and {MAX_PARALLELISM}")
+    raise argparse.ArgumentTypeError(f"{text!r:.100} is not a whole number between {least} and {most}")

@@ -12,8 +12,8 @@ import traceback
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from arroyo_core.cli import plan, plugins, state_commands, validate
-from arroyo_core.cli.arguments import parallelism
+from arroyo_core.cli import plan, plugins, start, state_commands, validate
+from arroyo_core.cli.arguments import parallelism, port, restarts
 from arroyo_core.cli.diagnostics import render_mistake
 from arroyo_core.cli.exits import FAILURE, INTERRUPTED, MISTAKE
 from arroyo_core.errors import ArroyoError, Domain, InvalidPipelineError, OperatorError, PipelineError, error_domain
@@ -72,6 +72,15 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         metavar="KEY=VALUE",
         help="a Spark setting; may be repeated",
     )
+    start.add_arguments(parser)
+    parser.add_argument(
+        "--max-restarts",
+        type=restarts,
+        default=20,
+        metavar="N",
+        help="how often the job goes on from its last checkpoint by itself after a failure that may pass (default: 20)",
+    )
+    parser.add_argument("--metrics-port", type=port, metavar="PORT", help="serve metrics for Prometheus there")
     parser.set_defaults(command=_run)
 
 

@@ -1,31 +1,59 @@
-"""`arroyo plan`: the logical graph, its chains and its waves."""
+"""`arroyo plan`: the logical graph, its chains and its waves, and what becomes of a job's state."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+from dataclasses import replace
 
-from arroyo_core.cli.arguments import parallelism
-from arroyo_core.cli.exits import OK
+from arroyo_core.cli.arguments import checkpoint, parallelism
+from arroyo_core.cli.comparison import comparison_json, comparison_text, needs_allow_drop
+from arroyo_core.cli.exits import MISTAKE, OK
+from arroyo_core.errors import SetupError
 from arroyo_core.graph import plan_file
-from arroyo_core.graph.views import VIEWS
+from arroyo_core.graph.views import VIEWS, render_json
 from arroyo_core.plugin import installed_plugins
+from arroyo_core.runtime.comparison import compare_plan, declare_operators
+from arroyo_core.state.fork import find_checkpoint
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "plan",
         help="show how a pipeline will run",
-        description="Show the nodes of a pipeline with their columns, then chains, waves and the exchanges between. "
-        "Values from the environment are shown as ${NAME}.",
+        description="Show the nodes of a pipeline with their columns, then chains, waves and the exchanges between, "
+        "and the guarantee that its output has. Values from the environment are shown as ${NAME}.",
     )
     parser.add_argument("file", metavar="FILE", help="a pipeline in YAML")
     parser.add_argument("--format", choices=tuple(VIEWS), default="text", help="default: text")
     parser.add_argument("--parallelism", type=parallelism, metavar="N", help="instead of the pipeline's own number")
+    parser.add_argument(
+        "--against",
+        type=checkpoint,
+        metavar="URL[#JOB[@EPOCH]]",
+        help="also compare the pipeline with a checkpoint; the exit code is 2 if a start would need --allow-drop",
+    )
     parser.set_defaults(command=plan)
 
 
 def plan(args: argparse.Namespace) -> int:
-    pipeline = plan_file(args.file, plugins=installed_plugins(), environment=os.environ, parallelism=args.parallelism)
-    print(VIEWS[args.format](pipeline), end="")
-    return OK
+    if args.against is not None and args.format not in ("text", "json"):
+        raise SetupError(f"--against has no --format {args.format}: choose text or json")
+    plugins = installed_plugins()
+    pipeline = plan_file(args.file, plugins=plugins, environment=os.environ, parallelism=args.parallelism)
+    if args.against is None:
+        print(VIEWS[args.format](pipeline), end="")
+        return OK
+    found = find_checkpoint(args.against, job_id=pipeline.plan.job_id, is_committed_only=False)
+    operators = declare_operators(pipeline.plan, plugins)
+    compared = compare_plan(operators, found.checkpoint, is_committed=found.is_committed)
+    # A reason may name columns, and a column's name may come from the environment.
+    changes = [replace(change, reason=pipeline.redact(change.reason)) for change in compared]
+    if args.format == "json":
+        document = json.loads(render_json(pipeline))
+        print(json.dumps({**document, "comparison": comparison_json(found.origin, changes)}, indent=2))
+    else:
+        print(VIEWS[args.format](pipeline), end="\n")
+        print(comparison_text(found.origin, changes), end="")
+    return MISTAKE if needs_allow_drop(changes) else OK
