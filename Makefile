@@ -32,7 +32,7 @@ unexport CONDA_PREFIX PYTHONPATH PYTHONHOME
 # Every Spark worker would compile all it imports, each time anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help env demo test quick lint format proto lock wheels bench bench-state plugin java clean
+.PHONY: help env demo test chaos quick lint format proto lock wheels bench bench-state plugin java clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -65,6 +65,9 @@ demo: java $(STAMP) ## run a Nexmark pipeline with a shuffle into Parquet files,
 test: java $(STAMP) wheels ## run everything: lint, types, and the tests of every distribution on every Python
 	@rm -rf build/reports && mkdir -p build/reports
 	@sh tools/test.sh $(TOX_ARGS) </dev/null
+
+chaos: java $(STAMP) ## kill processes of a job at random until its end: make chaos KILLS=300 SEED=7
+	@CHAOS_KILLS=$(or $(KILLS),300) CHAOS_SEED=$(SEED) $(BIN)/pytest -q -s tests/chaos
 
 quick: $(STAMP) ## run the unit tests in .venv, without tox and without Spark
 	@$(BIN)/pytest -q tests/unit

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyspark
+
+from .processes import Process, end_session, session_processes
 
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 SPARK_SUBMIT = SPARK_CLASS.with_name("spark-submit")
@@ -26,53 +28,97 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+class Server:
+    """A server in a session of its own: all that it starts, and what those start, can be found and ended."""
+
+    def __init__(self, command: Sequence[str], log: Path, **environment: str) -> None:
+        self._command = list(command)
+        self.log = log
+        self._environment = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"} | environment
+        #: Of all its lives: what it started may outlive it for a while.
+        self._sessions: list[int] = []
+        self.process = self._start()
+
+    def processes(self) -> list[Process]:
+        """The server and all that came from it, the current life last."""
+        return [process for session in self._sessions for process in session_processes(session)]
+
+    def kill(self) -> None:
+        """SIGKILL the server alone: those that it started are left to notice."""
+        self.process.kill()
+        self.process.wait()
+
+    def restart(self) -> None:
+        """Start it anew after it was killed."""
+        self.process = self._start()
+
+    def stop(self) -> None:
+        """End it and all that came from it."""
+        for session in self._sessions:
+            end_session(session)
+        self.process.wait()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        with self.log.open("ab") as out:
+            process = subprocess.Popen(
+                self._command,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env=os.environ | self._environment,
+            )
+        self._sessions.append(process.pid)
+        return process
+
+
 @contextmanager
-def running(command: list[str], log: Path, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A server in a process group of its own, all of which is gone afterwards."""
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            command,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            env=os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"} | environment,
-        )
-        try:
-            yield process
-        finally:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+def running(command: Sequence[str], log: Path, **environment: str) -> Iterator[Server]:
+    """A server, all of which is gone afterwards."""
+    server = Server(command, log, **environment)
+    try:
+        yield server
+    finally:
+        server.stop()
 
 
-def wait_for_port(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+def wait_for_port(port: int, server: Server) -> None:
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline:
-        if process.poll() is not None:
-            raise RuntimeError(f"the server ended:\n{log.read_text()[-3000:]}")
+        if server.process.poll() is not None:
+            raise RuntimeError(f"the server ended:\n{server.log.read_text()[-3000:]}")
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 return
         time.sleep(0.1)
-    raise RuntimeError(f"nothing listens on port {port}:\n{log.read_text()[-3000:]}")
+    raise RuntimeError(f"nothing listens on port {port}:\n{server.log.read_text()[-3000:]}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """A running standalone cluster."""
+
+    url: str
+    workers: Sequence[Server]
 
 
 @contextmanager
-def standalone_cluster(folder: Path, *, workers: int = 2) -> Iterator[str]:
-    """A master and its workers, one core each; yields the master's URL."""
+def standalone_cluster(folder: Path, *, workers: int = 2) -> Iterator[Cluster]:
+    """A master and its workers, one core each."""
     port, page = free_port(), free_port()
-    log = folder / "master.log"
     master = [str(SPARK_CLASS), "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1"]
+    master += ["--port", str(port), "--webui-port", str(page)]
     with ExitStack() as stack:
-        process = stack.enter_context(running([*master, "--port", str(port), "--webui-port", str(page)], log))
-        wait_for_port(port, process, log)
+        server = stack.enter_context(running(master, folder / "master.log"))
+        wait_for_port(port, server)
         url = f"spark://127.0.0.1:{port}"
+        started = []
         for number in range(workers):
             worker = [str(SPARK_CLASS), "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1"]
             worker += ["--cores", "1", "--memory", "1g", "--webui-port", "0"]
             worker += ["--work-dir", str(folder / f"worker-{number}"), url]
-            stack.enter_context(running(worker, folder / f"worker-{number}.log"))
+            started.append(stack.enter_context(running(worker, folder / f"worker-{number}.log")))
         _wait_for_workers(page, workers)
-        yield url
+        yield Cluster(url=url, workers=started)
 
 
 def _wait_for_workers(page: int, workers: int) -> None:
@@ -88,14 +134,31 @@ def _wait_for_workers(page: int, workers: int) -> None:
     raise RuntimeError("the workers did not register")
 
 
-@contextmanager
-def connect_server(folder: Path) -> Iterator[str]:
-    """A Spark Connect server on `local[2]`; yields its URL."""
-    port = free_port()
-    log = folder / "connect.log"
+def connect_command(port: int) -> list[str]:
+    """Starts a Spark Connect server on `local[2]`."""
     command = [str(SPARK_SUBMIT), "--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
     command += ["--master", "local[2,4]", "--conf", f"spark.connect.grpc.binding.port={port}"]
     command += ["--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.ui.enabled=false", "spark-internal"]
-    with running(command, log) as process:
-        wait_for_port(port, process, log)
-        yield f"sc://127.0.0.1:{port}"
+    return command
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connect:
+    """A running Spark Connect server."""
+
+    url: str
+    server: Server
+
+    def restart(self) -> None:
+        """Kill the server, start it anew at its old address, and wait until it listens."""
+        self.server.stop()
+        self.server.restart()
+        wait_for_port(int(self.url.rpartition(":")[2]), self.server)
+
+
+@contextmanager
+def connect_server(folder: Path) -> Iterator[Connect]:
+    port = free_port()
+    with running(connect_command(port), folder / "connect.log") as server:
+        wait_for_port(port, server)
+        yield Connect(url=f"sc://127.0.0.1:{port}", server=server)

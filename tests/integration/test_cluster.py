@@ -19,8 +19,8 @@ def on_cluster(path: Path, folder: Path, **values: object) -> Path:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    with standalone_cluster(tmp_path_factory.mktemp("cluster")) as url:
-        yield url
+    with standalone_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster.url
 
 
 def test_a_standalone_cluster_gives_the_same_rows(arroyo, cluster, bids, tmp_path):
@@ -41,8 +41,8 @@ def test_an_executor_killed_after_it_served_its_rows_changes_nothing(arroyo, clu
 
 def test_spark_connect_gives_the_same_rows(arroyo, bids, tmp_path):
     path = on_cluster(write(tmp_path, DIAMOND, bids=bids, out=tmp_path / "out"), tmp_path)
-    with connect_server(tmp_path) as url:
-        done = arroyo("run", path, "--master", url)
+    with connect_server(tmp_path) as connect:
+        done = arroyo("run", path, "--master", connect.url)
     assert done.returncode == 0, done.stderr
     assert_same_rows(tmp_path / "out", DIAMOND_SQL, bids=bids)
 

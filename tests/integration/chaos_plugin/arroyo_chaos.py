@@ -1,4 +1,4 @@
-"""Operators that fail on purpose, once or for ever; found like any installed plugin."""
+"""Operators that fail on purpose, once or for ever, and one that shows if it mattered; found like any plugin."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from arroyo_chaos_tally import TallyConstructor
 from google.protobuf import json_format, struct_pb2
 
 from arroyo_core.api import (
@@ -95,3 +96,4 @@ class ChaosConstructor(OperatorConstructor[struct_pb2.Struct]):
 @hookimpl
 def arroyo_register(registry: Registry) -> None:
     registry.add("chaos.strike", ChaosConstructor())
+    registry.add("chaos.tally", TallyConstructor())

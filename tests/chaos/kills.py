@@ -1,0 +1,65 @@
+"""What is killed and when, decided beforehand from a seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeVar
+
+T = TypeVar("T")
+
+#: The last epochs are left in peace, so that the job cannot end before its last kill.
+QUIET_EPOCHS = 5
+
+#: A kill comes at any moment of about three epochs after the one that it waits for.
+MAX_DELAY_S = 2.0
+
+#: Of a job's length: many kills then come in the middle of a recovery.
+EPOCHS_PER_KILL = 1.6
+
+
+class Target(StrEnum):
+    """What dies by SIGKILL."""
+
+    PYTHON_WORKER = "Python worker"
+    EXECUTOR = "executor"
+    SPARK_WORKER = "Spark worker"
+    DRIVER = "driver"
+
+
+#: The share of each in all kills; the rest are Python workers, the cheapest to replace.
+SHARES = {Target.EXECUTOR: 0.25, Target.SPARK_WORKER: 0.15, Target.DRIVER: 0.2}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kill:
+    target: Target
+    #: It waits until this epoch is published.
+    after_epoch: int
+    #: And then for this long.
+    delay_s: float
+    #: Chooses among those that could be killed.
+    choice: float
+
+    def choose(self, candidates: Sequence[T]) -> T:
+        return candidates[int(self.choice * len(candidates))]
+
+
+def epochs_for(kills: int) -> int:
+    """How many epochs a job needs for so many kills."""
+    return int(kills * EPOCHS_PER_KILL) + 2 * QUIET_EPOCHS
+
+
+def plan_kills(seed: int, kills: int, epochs: int) -> list[Kill]:
+    """The kills of a job of so many epochs, in order: the same for the same arguments."""
+    chance = random.Random(seed)
+    targets = [target for target, share in SHARES.items() for _ in range(round(share * kills))]
+    targets += [Target.PYTHON_WORKER] * (kills - len(targets))
+    chance.shuffle(targets)
+    moments = sorted(chance.randint(1, epochs - QUIET_EPOCHS) for _ in range(kills))
+    return [
+        Kill(target=target, after_epoch=epoch, delay_s=chance.uniform(0, MAX_DELAY_S), choice=chance.random())
+        for target, epoch in zip(targets, moments, strict=True)
+    ]

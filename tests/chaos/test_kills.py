@@ -1,0 +1,37 @@
+"""The kills of a run follow from its seed, and all of them come before its end."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from .kills import QUIET_EPOCHS, Target, epochs_for, plan_kills
+
+
+def test_the_same_seed_gives_the_same_kills_and_another_one_gives_others():
+    assert plan_kills(7, 25, 60) == plan_kills(7, 25, 60)
+    assert plan_kills(7, 25, 60) != plan_kills(8, 25, 60)
+
+
+@pytest.mark.parametrize("kills", [25, 300])
+def test_every_kind_of_process_is_killed_often(kills):
+    counts = Counter(kill.target for kill in plan_kills(1, kills, epochs_for(kills)))
+    assert counts.total() == kills
+    assert set(counts) == set(Target)
+    assert min(counts.values()) >= kills // 7
+
+
+@pytest.mark.parametrize("kills", [1, 4, 25, 300])
+def test_kills_come_in_order_and_leave_the_last_epochs_in_peace(kills):
+    epochs = epochs_for(kills)
+    moments = [kill.after_epoch for kill in plan_kills(3, kills, epochs)]
+    assert moments == sorted(moments)
+    assert moments[0] >= 1
+    assert moments[-1] <= epochs - QUIET_EPOCHS
+
+
+def test_a_choice_is_always_one_of_the_candidates():
+    for kill in plan_kills(5, 200, epochs_for(200)):
+        assert kill.choose(["one"]) == "one"
+        assert kill.choose([1, 2, 3]) in {1, 2, 3}

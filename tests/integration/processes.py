@@ -1,0 +1,81 @@
+"""Processes by session: what a server started, and what those started, also after their parents are gone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+END_S = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """A process as `/proc` showed it; it may be gone by now."""
+
+    pid: int
+    session: int
+    parent: int
+    command: str
+    #: Together with the pid this names one process for ever: pids are used again.
+    start_ticks: int
+
+    @property
+    def is_executor(self) -> bool:
+        return "org.apache.spark.executor.CoarseGrainedExecutorBackend" in self.command
+
+    @property
+    def is_python_daemon(self) -> bool:
+        """The daemon that forks Python workers, or one of these: they share a command line."""
+        return "pyspark.daemon" in self.command
+
+
+def session_processes(session: int) -> list[Process]:
+    """Every living process of the session, by pid."""
+    found = [_read(int(path.name), session) for path in Path("/proc").iterdir() if path.name.isdigit()]
+    return sorted((process for process in found if process is not None), key=lambda process: process.pid)
+
+
+def python_workers(processes: list[Process]) -> list[Process]:
+    """The processes that run tasks: children of a daemon."""
+    daemons = {process.pid for process in processes if process.is_python_daemon}
+    return [process for process in processes if process.is_python_daemon and process.parent in daemons]
+
+
+def kill(process: Process) -> bool:
+    """SIGKILL, unless it is gone already; whether it was there."""
+    now = _read(process.pid, process.session)
+    if now is None or now.start_ticks != process.start_ticks:
+        return False
+    try:
+        os.kill(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def end_session(session: int) -> None:
+    """SIGKILL everything in the session, until nothing is left: what is being forked meanwhile too."""
+    deadline = time.monotonic() + END_S
+    while processes := session_processes(session):
+        for process in processes:
+            kill(process)
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"these do not end: {processes}")
+        time.sleep(0.02)
+
+
+def _read(pid: int, session: int) -> Process | None:
+    """The process if it lives and belongs to the session."""
+    folder = Path(f"/proc/{pid}")
+    try:
+        # The name in parentheses may hold anything; the fields behind it are numbers and a letter.
+        fields = (folder / "stat").read_text().rpartition(")")[2].split()
+        if int(fields[3]) != session or fields[0] in "ZX":
+            return None
+        command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return Process(pid=pid, session=session, parent=int(fields[1]), command=command, start_ticks=int(fields[19]))
