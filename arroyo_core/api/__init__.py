@@ -4,6 +4,7 @@ from arroyo_core.api.clock import Clock, SystemClock
 from arroyo_core.api.collector import ArrowCollector, SourceCollector
 from arroyo_core.api.constructor import ConstructedOperator, OperatorConstructor
 from arroyo_core.api.context import OperatorContext, SourceContext, TableManager
+from arroyo_core.api.guarantee import Guarantee
 from arroyo_core.api.operator import ArrowOperator, DisplayableOperator, SourceOperator
 from arroyo_core.api.registry import Origin, Registry, Udf
 from arroyo_core.api.schema import ArroyoSchema
@@ -28,6 +29,7 @@ __all__ = [
     "ConstructedOperator",
     "ControlMessage",
     "DisplayableOperator",
+    "Guarantee",
     "KeyRange",
     "OperatorConstructor",
     "OperatorContext",

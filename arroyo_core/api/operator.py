@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from arroyo_core.api.collector import ArrowCollector, SourceCollector
 from arroyo_core.api.context import OperatorContext, SourceContext
+from arroyo_core.api.guarantee import Guarantee
 from arroyo_core.api.schema import ArroyoSchema
 from arroyo_core.api.signals import CheckpointBarrier, SignalMessage, SourceFinishType, Watermark
 
@@ -59,6 +60,17 @@ class _Described(ABC):
         """The state tables, by name; see `arroyo_core.state.global_table_config`."""
         return {}
 
+    @abstractmethod
+    def guarantee(self) -> Guarantee:
+        """How often a row counts here when an epoch is run again or the job restarts; shown in plans.
+
+        The traits answer from the other methods. Override it, and `guarantee_reason`, where that is wrong.
+        """
+
+    @abstractmethod
+    def guarantee_reason(self) -> str:
+        """Why, in a clause about the operator: `its position is part of the checkpoint`."""
+
     def display(self) -> DisplayableOperator:
         return DisplayableOperator(self.name())
 
@@ -85,6 +97,17 @@ class ArrowOperator(_Described):
     def is_committing(self) -> bool:
         """Whether `handle_commit` must be called after each published checkpoint."""
         return False
+
+    def guarantee(self) -> Guarantee:
+        """At least once for a sink that takes no part in commits, else exactly once, as state is."""
+        return Guarantee.AT_LEAST_ONCE if self.is_sink() and not self.is_committing() else Guarantee.EXACTLY_ONCE
+
+    def guarantee_reason(self) -> str:
+        if not self.is_sink():
+            return "its state is part of the checkpoint"
+        if self.is_committing():
+            return "its output becomes visible with the checkpoint it belongs to"
+        return "it takes no part in commits: rows of an epoch that is run again come twice"
 
     def tick_interval(self) -> timedelta | None:
         """How often `handle_tick` wants to be called; the chain uses its shortest."""
@@ -166,6 +189,15 @@ class SourceOperator(_Described):
     def handle_commit(self, epoch: int, commit_data: Mapping[str, Mapping[int, bytes]], ctx: OperatorContext) -> None:
         """Make the epoch's effects visible, exactly as `ArrowOperator.handle_commit`; must be idempotent."""
         return
+
+    def guarantee(self) -> Guarantee:
+        """Exactly once for a source with a table, where its position is kept, else none."""
+        return Guarantee.EXACTLY_ONCE if self.tables() else Guarantee.NONE
+
+    def guarantee_reason(self) -> str:
+        if self.tables():
+            return "its position is part of the checkpoint"
+        return "it keeps no position: after a failure rows may come again, or never"
 
     def on_close(self, ctx: SourceContext) -> None:
         """Release resources; called once, after `run`, also when it failed."""

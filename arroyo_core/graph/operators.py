@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from google.protobuf.message import Message
 
-from arroyo_core.api import ConstructedOperator, DisplayableOperator
+from arroyo_core.api import ConstructedOperator, DisplayableOperator, Guarantee
 from arroyo_core.api.registry import APPLICATION
 from arroyo_core.errors import PluginError
 from arroyo_core.graph.config import OptionError, read_config
 from arroyo_core.graph.environment import Environment
 from arroyo_core.graph.foreign import PluginBoundary
+from arroyo_core.graph.guarantees import NodeGuarantee
 from arroyo_core.graph.mistakes import Mistakes, nearest
 from arroyo_core.graph.spec import NodeSpec
 from arroyo_core.plugin import PluginSet
@@ -50,6 +51,15 @@ class PlannedOperator:
         redact = self.boundary.environment.redact
         fields = tuple((str(label), redact(str(text))) for label, text in found.fields)
         return DisplayableOperator(redact(found.name), fields)
+
+    def guarantee(self) -> NodeGuarantee:
+        """What the operator answers, without values of the environment; nothing is guaranteed where it fails."""
+        inner = self.constructed.inner
+        level = self.boundary.call("guarantee()", inner.guarantee, expected=Guarantee)
+        reason = self.boundary.call("guarantee_reason()", inner.guarantee_reason, expected=str)
+        if level is None or reason is None:
+            return NodeGuarantee(Guarantee.NONE, "the operator fails to say what it guarantees")
+        return NodeGuarantee(level, self.boundary.environment.redact(reason), is_end=self.is_source or self.is_sink)
 
 
 def construct_operator(

@@ -10,6 +10,7 @@ from arroyo_core.api import DisplayableOperator
 from arroyo_core.graph.chaining import derive_chains
 from arroyo_core.graph.connections import check_connections, resolve_inputs, unique_nodes
 from arroyo_core.graph.environment import Environment
+from arroyo_core.graph.guarantees import NodeGuarantee
 from arroyo_core.graph.loader import decode, load_document
 from arroyo_core.graph.mistakes import Mistakes
 from arroyo_core.graph.operators import PlannedOperator, construct_operator
@@ -29,6 +30,7 @@ class PlannedPipeline:
     shown_url: str | None
     displays: Mapping[str, DisplayableOperator]
     sinks: frozenset[str]
+    guarantees: Mapping[str, NodeGuarantee]
     redact: Callable[[str], str] = field(repr=False)
 
 
@@ -114,6 +116,7 @@ def _plan(
         shown_url=spec.shown_url,
         displays={name: operators[name].display() for name in order},
         sinks=frozenset(name for name in order if operators[name].is_sink),
+        guarantees={name: operators[name].guarantee() for name in order},
         redact=environment.redact,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from arroyo_core.api import ArroyoSchema
+from arroyo_core.graph.guarantees import end_to_end
 from arroyo_core.graph.plan import Edge, Node
 from arroyo_core.graph.planner import PlannedPipeline
 
@@ -21,6 +22,10 @@ def render_json(pipeline: PlannedPipeline) -> str:
             "bytes": checkpoint.bytes,
             "keep": checkpoint.keep,
         },
+        "guarantee": {
+            "end_to_end": end_to_end(pipeline.guarantees).value,
+            "survives_restart": checkpoint.url is not None,
+        },
         "nodes": [_node(node, pipeline) for node in plan.nodes.values()],
         "edges": [_edge(edge, pipeline) for edge in plan.edges],
         "chains": [
@@ -36,12 +41,14 @@ def render_json(pipeline: PlannedPipeline) -> str:
 
 
 def _node(node: Node, pipeline: PlannedPipeline) -> dict[str, object]:
+    guarantee = pipeline.guarantees[node.id]
     return {
         "id": node.id,
         "operator": node.operator,
         "plugin": {"distribution": node.origin.distribution, "version": node.origin.version},
         "parallelism": node.parallelism,
         "is_sink": node.id in pipeline.sinks,
+        "guarantee": {"level": guarantee.level.value, "reason": guarantee.reason},
         "details": [{"label": label, "text": text} for label, text in pipeline.displays[node.id].fields],
         "output": _schema(node.output_schema, pipeline),
     }

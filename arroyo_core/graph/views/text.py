@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from arroyo_core.api import ArroyoSchema
 from arroyo_core.api.units import format_bytes, format_duration_us
+from arroyo_core.graph.guarantees import end_to_end, weaknesses
 from arroyo_core.graph.plan import Chain, Node, Plan, Routing
 from arroyo_core.graph.planner import PlannedPipeline
 from arroyo_core.graph.views.labels import count, keys_label, operator_details, routing_label
@@ -27,7 +28,8 @@ def _heading(pipeline: PlannedPipeline) -> list[str]:
         count(plan.wave_count, "wave"),
         count(exchanges, "exchange"),
     ]
-    return _table([("Pipeline", pipeline.shown_name), ("", ", ".join(sizes)), ("Checkpoint", _checkpoint(pipeline))], 0)
+    rows = [("Pipeline", pipeline.shown_name), ("", ", ".join(sizes)), ("Checkpoint", _checkpoint(pipeline))]
+    return _table([*rows, ("Guarantee", _guarantee(pipeline))], 0)
 
 
 def _checkpoint(pipeline: PlannedPipeline) -> str:
@@ -41,6 +43,15 @@ def _checkpoint(pipeline: PlannedPipeline) -> str:
     return f"{pipeline.shown_url or 'nowhere (no url)'}, {every}, the last {checkpoint.keep} kept"
 
 
+def _guarantee(pipeline: PlannedPipeline) -> str:
+    lines = [f"{end_to_end(pipeline.guarantees).label}, end to end"]
+    for name, guarantee in weaknesses(pipeline.guarantees).items():
+        lines.append(f"because of {name}, {guarantee.level.label}: {guarantee.reason}")
+    if pipeline.plan.checkpoint.url is None:
+        lines[0] += ", within one run: without a checkpoint url a restart begins anew"
+    return "\n".join(lines)
+
+
 def _node(node: Node, pipeline: PlannedPipeline) -> list[str]:
     title = f"  {node.id}: {node.operator}, {count(node.parallelism, 'subtask')} ({str(node.origin).strip()})"
     rows = [(edge.source, routing_label(edge, pipeline)) for edge in pipeline.plan.inputs_of(node.id)]
@@ -48,6 +59,9 @@ def _node(node: Node, pipeline: PlannedPipeline) -> list[str]:
     details += operator_details(node.id, pipeline)
     if node.id not in pipeline.sinks:
         details += _output(node, pipeline)
+    guarantee = pipeline.guarantees[node.id]
+    if guarantee.is_end or guarantee.is_weak:
+        details.append(("guarantee", f"{guarantee.level.label}: {guarantee.reason}"))
     return [title, *_table(details, 6)]
 
 

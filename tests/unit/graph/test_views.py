@@ -22,14 +22,19 @@ TEXT = """\
 Pipeline    views
             6 nodes, 4 chains, 3 waves, 3 exchanges
 Checkpoint  s3://${BUCKET}/x, every 90s or 5,000 rows, whichever is first, the last 10 kept
+Guarantee   no guarantee, end to end
+            because of events, no guarantee: it keeps no position: after a failure rows may come again, or never
+            because of end, at least once: it takes no part in commits: rows of an epoch that is run again come twice
+            because of one, at least once: it takes no part in commits: rows of an epoch that is run again come twice
 
 Nodes
 
   events: t.source, 2 subtasks (t-plugin 1.0)
-      output  k     int64
-              name  string
-              at    timestamp[us, tz=UTC]  (event time)
-              tags  list<item: string>
+      output     k     int64
+                 name  string
+                 at    timestamp[us, tz=UTC]  (event time)
+                 tags  list<item: string>
+      guarantee  no guarantee: it keeps no position: after a failure rows may come again, or never
 
   named: t.map, 2 subtasks (t-plugin 1.0)
       reads     events (forward)
@@ -45,7 +50,8 @@ Nodes
       keyed by  k
 
   end: t.sink, 2 subtasks (t-plugin 1.0)
-      reads  keyed (forward)
+      reads      keyed (forward)
+      guarantee  at least once: it takes no part in commits: rows of an epoch that is run again come twice
 
   all: t.key_by, 2 subtasks (t-plugin 1.0)
       reads     named (all rows to subtask 0)
@@ -54,7 +60,8 @@ Nodes
       keyed by  nothing: one global group
 
   one: t.sink, 1 subtask (t-plugin 1.0)
-      reads  all (all rows to subtask 0)
+      reads      all (all rows to subtask 0)
+      guarantee  at least once: it takes no part in commits: rows of an epoch that is run again come twice
 
 Execution
 
@@ -121,6 +128,8 @@ def test_json_holds_the_whole_plan(pipeline):
         "bytes": None,
         "keep": 10,
     }
+    assert found["guarantee"] == {"end_to_end": "none", "survives_restart": True}
+    assert found["nodes"][3]["guarantee"]["level"] == "at_least_once"
     assert [node["id"] for node in found["nodes"]] == ["events", "named", "keyed", "end", "all", "one"]
     assert found["nodes"][0]["output"]["event_time"] == "at"
     assert found["nodes"][2]["output"]["keys"] == ["k"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from arroyo_core.api import ArrowCollector, ArrowOperator, ArroyoSchema, OperatorContext
+from arroyo_core.api import ArrowCollector, ArrowOperator, ArroyoSchema, Guarantee, OperatorContext
 
 
 class Blackhole(ArrowOperator):
@@ -20,6 +20,12 @@ class Blackhole(ArrowOperator):
 
     def is_sink(self) -> bool:
         return True
+
+    def guarantee(self) -> Guarantee:
+        return Guarantee.EXACTLY_ONCE
+
+    def guarantee_reason(self) -> str:
+        return "it has no output that could come twice"
 
     def process_batch(self, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector) -> None:
         return

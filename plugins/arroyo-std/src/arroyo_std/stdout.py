@@ -14,6 +14,7 @@ from arroyo_core.api import (
     ArroyoSchema,
     CheckpointBarrier,
     DisplayableOperator,
+    Guarantee,
     OperatorContext,
 )
 from arroyo_core.state import global_table_config
@@ -54,6 +55,12 @@ class Stdout(ArrowOperator):
 
     def is_committing(self) -> bool:
         return True
+
+    def guarantee(self) -> Guarantee:
+        return Guarantee.AT_LEAST_ONCE
+
+    def guarantee_reason(self) -> str:
+        return "it prints an epoch again if the driver dies before the epoch is marked as committed"
 
     def tables(self) -> dict[str, TableConfig]:
         return global_table_config(COMMIT_TABLE, "rows to be printed", uses_two_phase_commit=True)
