@@ -197,15 +197,19 @@ class OperatorError(ArroyoError):
         return f"operator {self.operator_id!r}, subtask {self.subtask}, epoch {self.epoch}: {self.message}"
 
 
+#: Of what the operating system says, these stay as they are until somebody mends them.
+_LASTING_OS_ERRORS = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+
+
 def retry_hint(error: BaseException) -> RetryHint:
     """The retry hint of any exception; what is not ours and not an outage is not retried."""
     if isinstance(error, OperatorError):
         return error.cause_retry
     if isinstance(error, ArroyoError):
         return error.retry
-    if isinstance(error, ConnectionError | TimeoutError):
-        return RetryHint.WITH_BACKOFF
-    return RetryHint.NO_RETRY
+    if isinstance(error, _LASTING_OS_ERRORS):
+        return RetryHint.NO_RETRY
+    return RetryHint.WITH_BACKOFF if isinstance(error, OSError) else RetryHint.NO_RETRY
 
 
 def error_domain(error: BaseException) -> Domain:
@@ -214,6 +218,6 @@ def error_domain(error: BaseException) -> Domain:
         return error.cause_domain
     if isinstance(error, ArroyoError):
         return error.domain
-    if isinstance(error, ConnectionError | TimeoutError | OSError):
+    if isinstance(error, OSError):
         return Domain.EXTERNAL
     return Domain.USER

@@ -7,10 +7,8 @@ import logging
 import os
 import signal
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 
 from arroyo_core.cli.progress import Progress, print_summary
@@ -29,10 +27,9 @@ def run(args: argparse.Namespace) -> int:
     conf = parse_conf(args.conf or [])
     session = create_session(plan.job_id, master=args.master, conf=conf, is_quiet=not args.debug)
     try:
-        with tempfile.TemporaryDirectory(prefix="arroyo-stop-") as folder:
-            stop = StopSignal(Path(folder) / "stop")
-            with stopping(stop):
-                result = pipeline.run(session, listener=Progress(), stop=stop)
+        stop = StopSignal()
+        with stopping(stop):
+            result = pipeline.run(session, listener=Progress(), stop=stop)
     finally:
         session.stop()
     print_summary(plan, result, sys.stderr)

@@ -25,6 +25,7 @@ from arroyo_core.runtime.metrics import OperatorMetrics, Stopwatch
 from arroyo_core.runtime.node import LocalEdge, OperatorNode, SenderSlot
 from arroyo_core.runtime.request import EpochRequest, TaskEnvironment
 from arroyo_core.runtime.sources import SourceNode
+from arroyo_core.runtime.stop import StopFile
 from arroyo_core.runtime.tables import OperatorTables, TableOpener
 from arroyo_core.runtime.watermarks import Channel
 from arroyo_core.state import default_warm_cache
@@ -117,7 +118,9 @@ class WaveAssembly:
         assert constructed.source is not None
         # Its own stopwatch: a source runs in a thread of its own.
         ctx, boundary = self._context(RuntimeSourceContext, node, subtask, tables, Stopwatch())
-        ctx.limit(self._request.barrier, self._request.budget, stop_file=self._request.stop_file)
+        request = self._request
+        stop_file = StopFile.at(request.storage_url, self._plan.job_id, request.generation)
+        ctx.limit(request.barrier, request.budget, stop_file=stop_file, stop=request.stop_request)
         return SourceNode(constructed.source, ctx, boundary)
 
     def _context(

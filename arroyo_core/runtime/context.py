@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -23,8 +22,9 @@ from arroyo_core.api import (
     Watermark,
 )
 from arroyo_core.runtime.metrics import OperatorMetrics
+from arroyo_core.runtime.stop import StopFile
 
-#: How often a source looks for the stop file.
+#: A source that waits looks up at least this often.
 _LOOK_S = 0.1
 
 
@@ -91,11 +91,13 @@ class RuntimeSourceContext(RuntimeContext, SourceContext):
         barrier: CheckpointBarrier,
         budget: Budget,
         *,
-        stop_file: str | None = None,
+        stop_file: StopFile | None = None,
+        stop: StopRequest | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Start the epoch's budget; called right before `run`."""
-        self._stop_file = Path(stop_file) if stop_file else None
+        """Set the epoch's budget; with `stop`, it is spent already."""
+        self._message = stop
+        self._stop_file = stop_file
         self._next_look = 0.0
         self._barrier = barrier
         self._budget = budget
@@ -104,6 +106,10 @@ class RuntimeSourceContext(RuntimeContext, SourceContext):
         self._rows = 0
         self._bytes = 0
         self._cancelled = threading.Event()
+
+    def start_clock(self) -> None:
+        """Called right before `run`: what was done until then is not the source's time."""
+        self._started = self._monotonic()
 
     def spend(self, batch: pa.RecordBatch) -> None:
         self._rows += batch.num_rows
@@ -144,8 +150,8 @@ class RuntimeSourceContext(RuntimeContext, SourceContext):
         now = self._monotonic()
         if self._stop_file is None or now < self._next_look:
             return False
-        self._next_look = now + _LOOK_S
-        return self._stop_file.exists()
+        self._next_look = now + self._stop_file.look_s
+        return self._stop_file.is_there()
 
     def _seconds_left(self) -> float | None:
         if self._budget.interval_ms is None:

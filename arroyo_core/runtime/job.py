@@ -1,54 +1,66 @@
-"""The job: epoch after epoch, each run, accepted, and committed, until the sources end or a stop is asked for."""
+"""The job: carries out what the controller decides, until the sources end or a stop is asked for."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Protocol
 
-from arroyo_core.api import Clock, SourceFinishType, SystemClock
-from arroyo_core.errors import ExchangeError
+from arroyo_core.api import Clock, SystemClock
+from arroyo_core.errors import ArroyoError, ExchangeError, RetryHint, retry_hint
 from arroyo_core.graph.plan import Plan
 from arroyo_core.plugin import PluginSet
-from arroyo_core.proto import exchange_pb2 as pb
-from arroyo_core.proto.state_pb2 import (
-    CheckpointMetadata,
-    DistributionDigest,
-    OperatorCheckpointMetadata,
-    SubtaskCheckpointMetadata,
+from arroyo_core.runtime.controller import Controller, Policy
+from arroyo_core.runtime.event_log import EventLog
+from arroyo_core.runtime.events import (
+    CancelEpoch,
+    CollectGarbage,
+    Commit,
+    Committed,
+    EndEpoch,
+    EpochDiscarded,
+    Event,
+    Fail,
+    Failed,
+    Finish,
+    Instruction,
+    Lane,
+    Outcome,
+    Publish,
+    Published,
+    Restore,
+    Restored,
+    RunEpoch,
+    Started,
+    StartTimer,
+    StopMode,
+    StopRequested,
 )
-from arroyo_core.runtime.acceptance import accept
-from arroyo_core.runtime.carry import carried_state, restore_carried
-from arroyo_core.runtime.commit import commit_epoch
-from arroyo_core.runtime.request import EpochRequest, source_budget
-from arroyo_core.runtime.results import EpochResult, JobResult, epoch_result
-from arroyo_core.runtime.stop import StopSignal
-from arroyo_core.state import ParquetBackend, ResolutionKind, get_storage_provider, merge_operator_metadata
+from arroyo_core.runtime.lanes import Lanes, ThreadLanes
+from arroyo_core.runtime.results import EpochResult, JobResult
+from arroyo_core.runtime.start import StartOptions
+from arroyo_core.runtime.steps import EpochExecutor, JobSteps
+from arroyo_core.runtime.stop import StopFile, StopSignal, StopWatch
+from arroyo_core.state import ParquetBackend, get_storage_provider
 
-#: How often an epoch that senders and receivers disagree on is run again before the job fails.
-MAX_DISCARDS = 5
-
-#: The property of a checkpoint that holds the job's `CarriedState`.
-CARRIED = "carried"
+#: How often a job restarts by itself from its last checkpoint.
+MAX_RESTARTS = 20
 
 logger = logging.getLogger(__name__)
 
 
-class EpochExecutor(Protocol):
-    """Runs all waves of one epoch somewhere."""
-
-    def run_epoch(self, plan: Plan, request: EpochRequest) -> Sequence[pb.ChainReport]: ...
-
-
 class JobListener(Protocol):
-    """Is told about a job's progress."""
+    """Is told about a job's progress, in the thread that runs the job."""
 
     def on_start(self, job: JobResult) -> None:
         """Called once, before the first epoch; `job.resumed_from` says where the job goes on."""
         ...
 
-    def on_epoch(self, result: EpochResult, job: JobResult) -> None: ...
+    def on_epoch(self, result: EpochResult, job: JobResult) -> None:
+        """Called for each epoch, in their order, when it is committed."""
+        ...
 
 
 class SilentListener:
@@ -62,8 +74,9 @@ class SilentListener:
 class Job:
     """Drives a plan to its end, from its latest checkpoint on.
 
-    Each epoch is run, accepted, published, committed and marked, in this order; a job that dies
-    anywhere between goes on from the last published epoch, and commits it again if it must.
+    Each epoch is run, accepted, published, committed and marked, in this order, while the next one
+    runs already; a job that dies anywhere between goes on from the last published epoch, and
+    commits it again if it must. What a retry can mend is retried from there by the job itself.
     """
 
     def __init__(
@@ -76,126 +89,160 @@ class Job:
         clock: Clock | None = None,
         listener: JobListener | None = None,
         stop: StopSignal | None = None,
+        start: StartOptions | None = None,
+        max_restarts: int = MAX_RESTARTS,
+        lanes: Lanes | None = None,
     ) -> None:
         self.plan = plan
         self.executor = executor
         self.stop = stop or StopSignal()
-        self._plugins = plugins
-        self._storage_url = storage_url
-        self._clock = clock or SystemClock()
+        self.result = JobResult(job_id=plan.job_id)
         self._listener = listener or SilentListener()
+        self._lanes = lanes or ThreadLanes()
         self._backend = ParquetBackend(get_storage_provider(storage_url), plan.job_id)
-        self._last: CheckpointMetadata | None = None
-        self._cleaned_to = 0
+        self.steps = JobSteps(
+            plan,
+            executor,
+            plugins=plugins,
+            backend=self._backend,
+            clock=clock or SystemClock(),
+            options=start or StartOptions(),
+        )
+        self._log = EventLog(self._backend.storage, plan.job_id)
+        self.policy = Policy(
+            interval_ms=plan.checkpoint.interval_ms,
+            keep=plan.checkpoint.keep,
+            max_restarts=max_restarts,
+            seed=plan.job_id,
+        )
+        self._controller = Controller(self.policy)
+        self._started_s = 0.0
+        self._has_started = False
+        self._stop_file: StopFile
+        #: What the last failure was; raised if the controller gives up.
+        self._error: Exception | None = None
+        self._resources = ExitStack()
+
+    @property
+    def is_ended(self) -> bool:
+        return self._controller.is_ended
 
     def run(self) -> JobResult:
-        """Run until every source is final, or until `stop` is asked for: the epoch then ends early."""
-        started = time.monotonic()
-        job = JobResult(job_id=self.plan.job_id)
-        job.resumed_from = self.start()
-        job.is_finished = self._last is not None and self._last.is_final
-        self._listener.on_start(job)
-        while not job.is_finished and not self.stop.is_requested:
-            result = self.run_epoch()
-            job.add(result)
-            job.duration_s = time.monotonic() - started
-            self._listener.on_epoch(result, job)
-        return job
+        """Run until every source is final, or until `stop` is asked for.
 
-    def start(self) -> int:
-        """Take the job over, and finish a commit that was broken off; returns the epoch to go on from, or 0."""
-        self._backend.claim_generation()
-        resolution = self._backend.resolve_latest()
-        self._last = resolution.checkpoint
-        if self._last is None:
-            return 0
-        if resolution.kind is ResolutionKind.REPLAY_COMMIT:
-            self._commit(self._last)
-        return self._last.epoch
+        Raises what failed where a retry cannot mend it, or has not for `max_restarts` times.
+        """
+        try:
+            self.begin()
+            while not self.is_ended:
+                self.step()
+        finally:
+            self._resources.close()
+            self._lanes.close()
+        return self.result
 
-    def run_epoch(self) -> EpochResult:
-        """Run, accept, publish and commit the next epoch."""
-        started = time.monotonic()
-        request = self.next_request()
-        reports = self._run_accepted(request)
-        is_final = _is_final(reports)
-        self._last = self._backend.publish(self._checkpoint(request, reports, is_final=is_final))
-        self._commit(self._last)
-        self._collect_garbage(self._last)
-        duration_s = time.monotonic() - started
-        return epoch_result(request.epoch, duration_s, reports, list(self.plan.nodes), is_final=is_final)
+    def begin(self) -> None:
+        """The first step."""
+        self._started_s = time.monotonic()
+        self.stop.watch(lambda mode: self._lanes.post(StopRequested(mode)))
+        self._handle(Started())
 
-    def next_request(self) -> EpochRequest:
-        """What the tasks of the next epoch are told."""
-        spec = self.plan.checkpoint
-        last = self._last or CheckpointMetadata()
-        carried = pb.CarriedState.FromString(last.properties.get(CARRIED, b""))
-        return EpochRequest(
-            epoch=last.epoch + 1,
-            min_epoch=max(1, last.epoch + 2 - spec.keep),
-            timestamp_us=self._clock.now_us(),
-            budget=source_budget(self.plan, interval_ms=spec.interval_ms, rows=spec.rows, max_bytes=spec.bytes),
-            storage_url=self._storage_url,
-            stop_file=self.stop.file,
-            checkpoints={item.operator_metadata.operator_id: item.SerializeToString() for item in last.operators},
-            carried=restore_carried(self.plan, carried),
-        )
+    def step(self) -> Event:
+        """Wait for the next event, and do what follows from it."""
+        event = self._lanes.next_event()
+        self._handle(event)
+        return event
 
-    def _run_accepted(self, request: EpochRequest) -> Sequence[pb.ChainReport]:
-        for discards in range(MAX_DISCARDS + 1):
-            reports = self.executor.run_epoch(self.plan, request)
+    def _handle(self, event: Event) -> None:
+        time_ms = self._lanes.time_ms()
+        self._log.add(event, time_ms)
+        match event:
+            case Restored():
+                self._on_restored()
+            case Published(needs_commit=False) | Committed():
+                self._on_committed(event.epoch)
+            case EpochDiscarded():
+                logger.warning("epoch %d is discarded and run again: %s", event.epoch, event.reason)
+                self._error = ExchangeError(event.reason)
+            case Failed(lane=Lane.COLLECT):
+                logger.warning("garbage could not be collected, it will be tried again: %s", event.reason)
+        for instruction in self._controller.handle(event, time_ms):
+            self._carry_out(instruction)
+
+    def _carry_out(self, instruction: Instruction) -> None:
+        steps = self.steps
+        match instruction:
+            case Restore():
+                self._start(Lane.PUBLISH, steps.restore)
+            case RunEpoch():
+                self._start(Lane.RUN, lambda: steps.run(instruction))
+            case Publish(epoch):
+                self._publish(epoch)
+            case Commit(epoch):
+                self._start(Lane.PUBLISH, lambda: steps.commit(epoch))
+            case CollectGarbage():
+                self._start(Lane.COLLECT, steps.collect)
+            case StartTimer():
+                self._wait(instruction)
+            case EndEpoch():
+                self._stop_file.write(StopMode.CHECKPOINT)
+            case CancelEpoch():
+                self.executor.cancel()
+            case Finish(outcome):
+                self.result.is_finished = outcome is Outcome.FINISHED
+                self._log.write_rest(self._backend.generation)
+            case Fail(reason):
+                self._log.write_rest(self._backend.generation)
+                raise self._error or ArroyoError(reason)
+
+    def _start(self, lane: Lane, step: Callable[[], Event]) -> None:
+        def work() -> Event:
             try:
-                accept(self.plan, request.epoch, reports)
-            except ExchangeError as error:
-                if discards == MAX_DISCARDS:
-                    raise
-                logger.warning("epoch %d is discarded and run again: %s", request.epoch, error)
-                continue
-            return reports
-        raise AssertionError("unreachable")
+                return step()
+            except Exception as error:
+                if lane is not Lane.COLLECT:
+                    self._error = error
+                return Failed(lane, str(error), is_retriable=retry_hint(error) is RetryHint.WITH_BACKOFF)
 
-    def _checkpoint(
-        self, request: EpochRequest, reports: Sequence[pb.ChainReport], *, is_final: bool
-    ) -> CheckpointMetadata:
-        operators = _merge(reports)
-        origins = {node.origin.distribution: node.origin.version for node in self.plan.nodes.values()}
-        return CheckpointMetadata(
-            job_id=self.plan.job_id,
-            epoch=request.epoch,
-            min_epoch=request.min_epoch,
-            start_time_us=request.timestamp_us,
-            finish_time_us=self._clock.now_us(),
-            parent_epoch=request.epoch - 1,
-            needs_commit=any(operator.needs_commit for operator in operators),
-            operators=operators,
-            plugins=[DistributionDigest(name=name, version=origins[name]) for name in sorted(origins)],
-            is_final=is_final,
-            properties={CARRIED: carried_state(self.plan, reports).SerializeToString()},
-        )
+        self._lanes.start(lane, work)
 
-    def _commit(self, checkpoint: CheckpointMetadata) -> None:
-        if checkpoint.needs_commit:
-            commit_epoch(self.plan, self._plugins, checkpoint, self._storage_url, self._clock)
-            self._backend.mark_committed(checkpoint.epoch)
+    def _publish(self, epoch: int) -> None:
+        self._log.add_epoch(self.steps.result(epoch))
+        lines = self._log.take(epoch)
 
-    def _collect_garbage(self, checkpoint: CheckpointMetadata) -> None:
-        """Now and then, so that listing what is there stays cheap beside the epochs themselves."""
-        if checkpoint.min_epoch - self._cleaned_to > self.plan.checkpoint.keep:
-            self._backend.cleanup_checkpoint(checkpoint, self._cleaned_to, checkpoint.min_epoch)
-            self._cleaned_to = checkpoint.min_epoch
+        def publish() -> Published:
+            published = self.steps.publish(epoch)
+            self._log.write(epoch, self._backend.generation, lines)
+            return published
 
+        self._start(Lane.PUBLISH, publish)
 
-def _merge(reports: Sequence[pb.ChainReport]) -> list[OperatorCheckpointMetadata]:
-    """Each operator's checkpoint from those of its subtasks; operators without tables have none."""
-    subtasks: dict[str, list[SubtaskCheckpointMetadata]] = {}
-    for report in reports:
-        for item in report.operators:
-            if item.checkpoint:
-                metadata = SubtaskCheckpointMetadata.FromString(item.checkpoint)
-                subtasks.setdefault(item.operator_id, []).append(metadata)
-    return [merge_operator_metadata(subtasks[operator_id]) for operator_id in sorted(subtasks)]
+    def _wait(self, instruction: StartTimer) -> None:
+        if self._error is not None:
+            self.result.restarts += 1
+            logger.warning(
+                "%s; the job goes on from its last checkpoint in %.1f s",
+                instruction.reason,
+                instruction.delay_ms / 1000,
+            )
+            self._error = None
+        self._lanes.start_timer(instruction.number, instruction.delay_ms)
 
+    def _on_restored(self) -> None:
+        if self._has_started:
+            return
+        self._has_started = True
+        start = self.steps.start
+        for warning in start.warnings:
+            logger.warning("%s", warning)
+        self.result.resumed_from = start.parent_epoch
+        self.result.is_finished = start.checkpoint is not None and start.checkpoint.is_final
+        self._stop_file = StopFile.at(self._backend.storage.url, self.plan.job_id, self._backend.generation)
+        self._resources.enter_context(StopWatch(self._stop_file, self.stop))
+        self._listener.on_start(self.result)
 
-def _is_final(reports: Sequence[pb.ChainReport]) -> bool:
-    finish_types = [item.finish_type for report in reports for item in report.operators if item.finish_type]
-    return all(finish_type == SourceFinishType.FINAL for finish_type in finish_types)
+    def _on_committed(self, epoch: int) -> None:
+        result = self.steps.finish(epoch)
+        self.result.add(result)
+        self.result.duration_s = time.monotonic() - self._started_s
+        self._listener.on_epoch(result, self.result)

@@ -35,6 +35,9 @@ class LocalExecutor:
                 partitions[frame.target % width].append(frame)
         return reports_of(partitions[0])
 
+    def cancel(self) -> None:
+        """An epoch that runs in this process runs to its end; what it came to is ignored."""
+
     def _run_task(
         self, plan: Plan, wave: int, request: EpochRequest, partition: int, frames: list[Frame]
     ) -> list[Frame]:

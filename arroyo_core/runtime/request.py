@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from arroyo_core.api import CheckpointBarrier, Clock
+from arroyo_core.api import CheckpointBarrier, Clock, StopRequest
 from arroyo_core.graph.plan import Plan
 from arroyo_core.plugin import PluginSet
 from arroyo_core.runtime.carry import Carried
 from arroyo_core.runtime.context import Budget
+from arroyo_core.runtime.events import StopMode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,9 +24,10 @@ class EpochRequest:
     budget: Budget
     #: Where state lives.
     storage_url: str
-    then_stop: bool = False
-    #: A file on this machine whose existence ends the epoch.
-    stop_file: str | None = None
+    #: The generation of the driver; a stop file with its number ends the epoch.
+    generation: int = 0
+    #: Set for the last epoch before a stop on request.
+    stop: StopMode | None = None
     #: Each operator's checkpoint at the end of the last epoch, serialised.
     checkpoints: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     #: By chain and subtask.
@@ -34,8 +36,13 @@ class EpochRequest:
     @property
     def barrier(self) -> CheckpointBarrier:
         return CheckpointBarrier(
-            epoch=self.epoch, min_epoch=self.min_epoch, timestamp_us=self.timestamp_us, then_stop=self.then_stop
+            epoch=self.epoch, min_epoch=self.min_epoch, timestamp_us=self.timestamp_us, then_stop=self.stop is not None
         )
+
+    @property
+    def stop_request(self) -> StopRequest | None:
+        """What sources are told instead of the barrier."""
+        return StopRequest(is_graceful=True) if self.stop is StopMode.GRACEFUL else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from arroyo_core.api import END_OF_TIME_US
+from arroyo_core.graph.plan import Plan
 from arroyo_core.proto import exchange_pb2 as pb
+from arroyo_core.proto.state_pb2 import CheckpointMetadata
 from arroyo_core.runtime.metrics import OperatorMetrics
+from arroyo_core.state.protocol import referenced_sizes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochResult:
-    """An accepted and committed epoch."""
+    """An accepted epoch."""
 
     epoch: int
+    #: From its start until it was accepted.
     duration_s: float
     #: Summed over subtasks, by operator id, in the order of the plan.
     operators: Mapping[str, OperatorMetrics]
@@ -24,6 +28,26 @@ class EpochResult:
     #: The least event-time watermark of the sinks; None where there is none.
     watermark_us: int | None
     is_final: bool
+    #: What the epoch's checkpoint added to storage, and all it refers to.
+    checkpoint_bytes: int = 0
+    state_bytes: int = 0
+    #: The longest that a subtask took to write its part of the checkpoint.
+    checkpoint_s: float = 0.0
+    #: From being accepted until it was committed; beside the next epoch.
+    commit_s: float = 0.0
+
+    def summary(self) -> dict[str, int | float | bool | None]:
+        """The numbers of the epoch as a whole."""
+        return {
+            "epoch": self.epoch,
+            "duration_s": round(self.duration_s, 6),
+            "source_rows": self.source_rows,
+            "watermark_us": self.watermark_us,
+            "checkpoint_bytes": self.checkpoint_bytes,
+            "state_bytes": self.state_bytes,
+            "checkpoint_s": round(self.checkpoint_s, 6),
+            "is_final": self.is_final,
+        }
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,6 +62,8 @@ class JobResult:
     is_finished: bool = False
     #: The epoch of an earlier run that this one went on from; 0 for a fresh start.
     resumed_from: int = 0
+    #: How often this run went back to its last checkpoint after a failure.
+    restarts: int = 0
 
     def add(self, result: EpochResult) -> None:
         self.epochs += 1
@@ -65,9 +91,10 @@ def merge_metrics(into: OperatorMetrics, other: OperatorMetrics) -> None:
 
 
 def epoch_result(
-    epoch: int, duration_s: float, reports: Iterable[pb.ChainReport], order: Sequence[str], *, is_final: bool
+    plan: Plan, checkpoint: CheckpointMetadata, reports: Iterable[pb.ChainReport], *, duration_s: float
 ) -> EpochResult:
-    operators = {operator_id: OperatorMetrics() for operator_id in order}
+    """What the reports of an accepted epoch, and the checkpoint made of them, come to."""
+    operators = {operator_id: OperatorMetrics() for operator_id in plan.nodes}
     subtasks: dict[tuple[str, int], OperatorMetrics] = {}
     source_rows = 0
     watermarks = []
@@ -82,13 +109,18 @@ def epoch_result(
         if not report.sent and last.HasField("watermark_us") and last.watermark_us < END_OF_TIME_US:
             watermarks.append(last.watermark_us)
     return EpochResult(
-        epoch=epoch,
+        epoch=checkpoint.epoch,
         duration_s=duration_s,
         operators=operators,
         subtasks=subtasks,
         source_rows=source_rows,
         watermark_us=min(watermarks, default=None),
-        is_final=is_final,
+        is_final=checkpoint.is_final,
+        checkpoint_bytes=sum(operator.bytes for operator in checkpoint.operators),
+        state_bytes=sum(referenced_sizes(checkpoint).values()),
+        checkpoint_s=max(
+            ((operator.finish_time_us - operator.start_time_us) / 1e6 for operator in checkpoint.operators), default=0.0
+        ),
     )
 
 

@@ -64,6 +64,7 @@ class SourceNode:
 
     def _run(self, events: SourceQueue) -> None:
         collector = QueueCollector(self, events)
+        self.ctx.start_clock()
         try:
             try:
                 with self._boundary:

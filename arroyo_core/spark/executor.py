@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
-from arroyo_core.errors import ArroyoError, ExternalError
+from arroyo_core.errors import ArroyoError, Domain, ExternalError
 from arroyo_core.graph.plan import Plan
 from arroyo_core.proto import exchange_pb2 as pb
 from arroyo_core.runtime.frames import FRAME_DDL
@@ -13,11 +14,37 @@ from arroyo_core.runtime.request import EpochRequest
 from arroyo_core.spark.worker import wave_function
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
+#: The errors in a traceback that say that a service was away.
+_OUTAGES = {
+    "ConnectionError",
+    "ConnectionRefusedError",
+    "ConnectionResetError",
+    "ExternalError",
+    "StateError",
+    "StorageError",
+    "TimeoutError",
+}
+
+#: Spark Connect, and a context that was stopped.
+_LOST_SESSION = re.compile(r"SESSION_(CLOSED|NOT_FOUND|CHANGED)|SparkContext (was|has been) (stopped|shut down)")
 
 
 class SparkJobError(ExternalError):
-    """The Spark job died for a reason that no operator reported: lost executors, a killed JVM."""
+    """The Spark job died for a reason that no operator reported, such as lost executors."""
+
+
+class SparkTaskError(ArroyoError):
+    """Code of ours failed in a Spark task before it could report: a package is missing there, most often."""
+
+    domain = Domain.USER
+
+
+class SparkLostError(ArroyoError):
+    """The session is gone, and every further job would fail."""
+
+    domain = Domain.EXTERNAL
 
 
 class SparkExecutor:
@@ -25,9 +52,33 @@ class SparkExecutor:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
+        #: Names this driver's jobs among all of the session.
+        self._tag = f"arroyo-{uuid4().hex}"
 
     def run_epoch(self, plan: Plan, request: EpochRequest) -> list[pb.ChainReport]:
+        from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
+
+        self._describe(plan, request)
+        try:
+            rows = self._frames(plan, request).collect()
+        except PySparkException as error:
+            raise _without_java(error) from error
+        except (Py4JError, ConnectionError, EOFError) as error:
+            raise _lost(error) from error
+        return [pb.ChainReport.FromString(bytes(row["payload"])) for row in rows]
+
+    def cancel(self) -> None:
+        self._spark.interruptTag(self._tag)
+
+    def _describe(self, plan: Plan, request: EpochRequest) -> None:
+        """What Spark's own pages say about the job; tags and descriptions are kept by thread."""
+        self._spark.addTag(self._tag)
+        if not _is_connect(self._spark):
+            waves = "1 wave" if plan.wave_count == 1 else f"{plan.wave_count} waves"
+            self._spark.sparkContext.setJobDescription(f"arroyo {plan.job_id}: epoch {request.epoch}, {waves}")
+
+    def _frames(self, plan: Plan, request: EpochRequest) -> DataFrame:
         from pyspark.sql import functions as sql
 
         width = plan.wave_parallelism(0)
@@ -37,11 +88,11 @@ class SparkExecutor:
             # A frame that only passes through may be meant for a wider wave.
             partition = sql.col("target") % sql.lit(width)
             frames = frames.repartitionById(width, partition).mapInArrow(wave_function(plan, wave, request), FRAME_DDL)
-        try:
-            rows = frames.collect()
-        except PySparkException as error:
-            raise _without_java(error) from error
-        return [pb.ChainReport.FromString(bytes(row["payload"])) for row in rows]
+        return frames
+
+
+def _is_connect(spark: SparkSession) -> bool:
+    return ".connect." in type(spark).__module__
 
 
 def _without_java(error: Exception) -> ArroyoError:
@@ -51,6 +102,22 @@ def _without_java(error: Exception) -> ArroyoError:
         r"Traceback \(most recent call last\):.*?(?=\n\s+at [\w.$]+\(|\n SQLSTATE|\Z)", text, re.DOTALL
     )
     if traceback:
-        return SparkJobError(f"a Spark task failed:\n{traceback[0].rstrip()}")
+        return _task_error(traceback[0].rstrip())
     reason = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
+    if _LOST_SESSION.search(text):
+        return _lost(error)
     return SparkJobError(f"the Spark job failed: {reason}")
+
+
+def _task_error(traceback: str) -> ArroyoError:
+    """An outage is worth another try, and says so by its name; anything else would only fail again."""
+    kind = traceback.splitlines()[-1].partition(":")[0].rpartition(".")[2]
+    message = f"a Spark task failed:\n{traceback}"
+    return SparkJobError(message) if kind in _OUTAGES else SparkTaskError(message)
+
+
+def _lost(error: Exception) -> SparkLostError:
+    reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    return SparkLostError(
+        f"the Spark session is gone ({reason}); start the job again, it goes on from its last checkpoint"
+    )

@@ -15,8 +15,9 @@ from arroyo_core.errors import SetupError
 from arroyo_core.graph import plan_pipeline
 from arroyo_core.graph.plan import Plan
 from arroyo_core.plugin import PluginSet, installed_plugins
-from arroyo_core.runtime.job import Job, JobListener
+from arroyo_core.runtime.job import MAX_RESTARTS, Job, JobListener
 from arroyo_core.runtime.results import JobResult
+from arroyo_core.runtime.start import StartOptions
 from arroyo_core.runtime.stop import StopSignal
 
 if TYPE_CHECKING:
@@ -56,9 +57,13 @@ class Pipeline:
         conf: Mapping[str, str] | None = None,
         listener: JobListener | None = None,
         stop: StopSignal | None = None,
+        start: StartOptions | None = None,
+        max_restarts: int = MAX_RESTARTS,
         is_quiet: bool = True,
     ) -> JobResult:
         """Run to the end of the data, or until `stop` is requested.
+
+        Goes on from the job's latest checkpoint, unless `start` says otherwise.
 
         A session that is passed in is used as it is and left running; else one is started
         for `master` (this machine by default) and stopped afterwards.
@@ -81,6 +86,8 @@ class Pipeline:
                     storage_url=self.plan.checkpoint.url or folder.as_uri(),
                     listener=listener,
                     stop=stop,
+                    start=start,
+                    max_restarts=max_restarts,
                 )
                 return job.run()
         finally:

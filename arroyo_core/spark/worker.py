@@ -27,6 +27,8 @@ def wave_function(plan: Plan, wave: int, request: EpochRequest) -> WaveFunction:
 
         return run_task(plan, wave, request, batches)
 
+    # Spark's pages show it.
+    wave_task.__name__ = f"wave_{wave}"
     return wave_task
 
 

@@ -1,10 +1,12 @@
 """The one place that builds and reads paths; all are relative to the checkpoint URL.
 
     {job_id}/generations/{generation}.claim
+    {job_id}/generations/{generation}.stop
     {job_id}/checkpoints/{epoch}/operator-{operator_id}-{subtask_index}.metadata
     {job_id}/checkpoints/{epoch}/table-{operator_id}-{table}-{subtask_index}-{nonce}.parquet
     {job_id}/checkpoints/{epoch}/checkpoint.metadata
     {job_id}/checkpoints/{epoch}/committed.marker
+    {job_id}/checkpoints/{epoch}/events-{generation}.jsonl
 
 Ids are percent-encoded, so that none can add a level or leave its folder. The nonce keeps two
 attempts at one epoch apart.
@@ -28,6 +30,7 @@ MAX_PATH_LENGTH = 1024
 
 _EPOCH_FOLDER = re.compile(r"[1-9][0-9]{0,9}")
 _CLAIM = re.compile(r"([1-9][0-9]{0,18})\.claim")
+_STOP = re.compile(r"([1-9][0-9]{0,18})\.stop")
 
 
 def encode_id(text: str) -> str:
@@ -53,6 +56,11 @@ def generation_claim(job_id: str, generation: int) -> str:
     return f"{generations_folder(job_id)}/{generation}.claim"
 
 
+def stop_request(job_id: str, generation: int) -> str:
+    """Holds the way in which the driver of a generation is asked to stop."""
+    return f"{generations_folder(job_id)}/{generation}.stop"
+
+
 def checkpoints_folder(job_id: str) -> str:
     return f"{job_folder(job_id)}/checkpoints"
 
@@ -67,6 +75,11 @@ def checkpoint_metadata(job_id: str, epoch: int) -> str:
 
 def committed_marker(job_id: str, epoch: int) -> str:
     return f"{epoch_folder(job_id, epoch)}/{COMMITTED_FILE}"
+
+
+def event_log(job_id: str, epoch: int, generation: int) -> str:
+    """What the driver of a generation went through until it had committed an epoch."""
+    return f"{epoch_folder(job_id, epoch)}/events-{generation}.jsonl"
 
 
 def operator_metadata(job_id: str, epoch: int, operator_id: str, subtask_index: int) -> str:
@@ -95,8 +108,17 @@ def is_unfinished(path: str) -> bool:
 
 def generation_of(job_id: str, path: str) -> int | None:
     """The generation that a path claims; None for any other path."""
+    return _generation_in(_CLAIM, job_id, path)
+
+
+def stopped_generation_of(job_id: str, path: str) -> int | None:
+    """The generation that a path asks to stop; None for any other path."""
+    return _generation_in(_STOP, job_id, path)
+
+
+def _generation_in(pattern: re.Pattern[str], job_id: str, path: str) -> int | None:
     prefix = generations_folder(job_id) + "/"
-    match = _CLAIM.fullmatch(path[len(prefix) :]) if path.startswith(prefix) else None
+    match = pattern.fullmatch(path[len(prefix) :]) if path.startswith(prefix) else None
     return int(match.group(1)) if match else None
 
 

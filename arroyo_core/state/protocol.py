@@ -163,7 +163,8 @@ def plan_cleanup(
     generations = sorted(
         (generation, path)
         for path in facts.files
-        if (generation := paths.generation_of(job_id, path)) is not None and generation < max(facts.generations)
+        for generation in (paths.generation_of(job_id, path), paths.stopped_generation_of(job_id, path))
+        if generation is not None and generation < max(facts.generations)
     )
     return CleanupPlan(
         tuple(path for _, _, path in sorted(metadata)),
@@ -173,8 +174,13 @@ def plan_cleanup(
 
 def referenced_paths(metadata: CheckpointMetadata) -> set[str]:
     """Every data file that a checkpoint needs."""
+    return set(referenced_sizes(metadata))
+
+
+def referenced_sizes(metadata: CheckpointMetadata) -> dict[str, int]:
+    """Every data file that a checkpoint needs, and its bytes."""
     return {
-        file.path
+        file.path: file.size_bytes
         for operator in metadata.operators
         for table in operator.table_checkpoint_metadata.values()
         for file in table_files(table)

@@ -24,6 +24,7 @@ from arroyo_core.api import (
 from arroyo_core.graph import plan_text
 from arroyo_core.plugin import PluginSet
 from arroyo_core.runtime.job import Job
+from arroyo_core.runtime.lanes import InlineLanes
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.state import global_table_config
 
@@ -131,7 +132,7 @@ class Passing(ArrowOperator):
         return watermark
 
     def handle_checkpoint(self, barrier, ctx, collector):
-        self.trace.add(ctx, f"checkpoint {barrier.epoch}")
+        self.trace.add(ctx, f"checkpoint {barrier.epoch}" + (" then_stop" if barrier.then_stop else ""))
 
     def on_close(self, final_message, ctx, collector):
         self.trace.add(ctx, f"close {final_message}")
@@ -244,9 +245,25 @@ class Lab:
         document = {"name": "lab", "nodes": nodes, **settings}
         return plan_text(json.dumps(document), file="lab.yaml", plugins=self.plugins, environment={})
 
-    def job(self, nodes, *, executor=None, **settings):
-        executor = executor or LocalExecutor(self.plugins)
-        return Job(self.plan(nodes, **settings), executor, plugins=self.plugins, storage_url=self.folder)
+    def job(self, nodes, *, executor=None, lanes=None, **settings):
+        return Job(
+            self.plan(nodes, **settings),
+            executor or LocalExecutor(self.plugins),
+            plugins=self.plugins,
+            storage_url=self.folder,
+            lanes=lanes or InlineLanes(),
+        )
+
+    def run_until(self, job, kind, epoch):
+        """As if the driver were killed right after this event of this epoch."""
+        job.begin()
+        self.go_on_until(job, kind, epoch)
+
+    def go_on_until(self, job, kind, epoch):
+        while True:
+            event = job.step()
+            if isinstance(event, kind) and event.epoch == epoch:
+                return
 
     def run(self, nodes, **settings):
         return self.job(nodes, **settings).run()

@@ -5,6 +5,7 @@ import pytest
 from arroyo_core.errors import ExchangeError
 from arroyo_core.proto import exchange_pb2 as pb
 from arroyo_core.runtime.acceptance import accept
+from arroyo_core.runtime.events import RunEpoch
 
 
 @pytest.fixture
@@ -15,7 +16,7 @@ def epoch(lab):
         {"id": "o", "operator": "test.sink", "inputs": ["p"]},
     ]
     job = lab.job(nodes, parallelism=2)
-    reports = job.executor.run_epoch(job.plan, job.next_request())
+    reports = job.executor.run_epoch(job.plan, job.steps.request(RunEpoch(1, 1000)))
     return job.plan, reports
 
 

@@ -9,8 +9,14 @@ from hypothesis import strategies as st
 
 from arroyo_core.api import END_OF_TIME_US, Origin
 from arroyo_core.errors import Domain, ExchangeError, OperatorError, PluginError, RetryHint
+from arroyo_core.runtime.controller import replay
+from arroyo_core.runtime.events import Committed, EpochAccepted, Lane, Published, StopMode, read_events
+from arroyo_core.runtime.lanes import InlineLanes, ThreadLanes
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.state import FencedError
+
+#: Publish an epoch before the next one runs, or after.
+ORDERS = [(Lane.PUBLISH, Lane.COLLECT, Lane.RUN), (Lane.RUN, Lane.PUBLISH, Lane.COLLECT)]
 
 EVERY = {"checkpoint": {"interval": "1h", "rows": 4}}
 
@@ -204,25 +210,49 @@ def test_a_lasting_disagreement_ends_the_job(lab):
     assert lab.trace.committed == []
 
 
-def test_a_stop_request_ends_the_job_after_the_epoch(lab):
+@pytest.mark.parametrize("mode", list(StopMode))
+def test_a_stop_request_ends_the_job_and_a_restart_goes_on(lab, mode):
     job = lab.job(LINE, **EVERY)
-    job.start()
-    job.run_epoch()
-    job.stop.request()
-    result = job.run()
-    assert result.epochs == 0
-    assert not result.is_finished
+    lab.run_until(job, Committed, 1)
+    job.stop.request(mode)
+    while job.result.epochs < 50 and not job.is_ended:
+        job.step()
+    assert not job.result.is_finished
+    assert lab.trace.numbers() < Counter(range(20))
+    assert lab.run(LINE, **EVERY).is_finished
+    assert lab.trace.numbers() == Counter(range(20))
+
+
+def test_the_last_epoch_before_a_stop_says_so_and_reads_nothing(lab):
+    job = lab.job(LINE, **EVERY)
+    lab.run_until(job, Committed, 1)
+    job.stop.request(StopMode.CHECKPOINT)
+    while not job.is_ended:
+        job.step()
+    barriers = [call for call in lab.trace.of("n1") if "then_stop" in call]
+    assert len(barriers) == 1
+    assert lab.trace.committed[-1][1] == []
+
+
+def test_a_graceful_stop_closes_operators_with_stop_and_does_not_flush(lab):
+    job = lab.job(LINE, **EVERY)
+    lab.run_until(job, Committed, 1)
+    job.stop.request(StopMode.GRACEFUL)
+    while not job.is_ended:
+        job.step()
+    assert lab.trace.of("n1")[-2:] == ["close stop", f"checkpoint {job.result.epochs} then_stop"]
+    assert f"watermark {END_OF_TIME_US}" not in lab.trace.of("n1")
 
 
 @pytest.mark.parametrize("parallelism", [1, 2, 3])
-def test_a_stopped_job_goes_on_where_it_was_at_any_parallelism(lab, parallelism):
+@pytest.mark.parametrize("kind", [EpochAccepted, Published, Committed])
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_job_that_died_goes_on_where_it_was_at_any_parallelism(lab, parallelism, kind, order):
     nodes = chain(("test.rows", {"count": 50}), ("test.totals", {}), ("test.sink", {}))
-    first = lab.job(nodes, parallelism=2, **EVERY)
-    first.start()
-    first.run_epoch()
-    first.run_epoch()
+    lab.run_until(lab.job(nodes, parallelism=2, lanes=InlineLanes(order), **EVERY), kind, 3)
     result = lab.run(nodes, parallelism=parallelism, **EVERY)
-    assert result.resumed_from == 2
+    unpublished = 0 if kind is not EpochAccepted else 1 + (order[0] is Lane.RUN)
+    assert result.resumed_from == 3 - unpublished
     assert {row["key"]: row["n"] for row in lab.trace.rows} == {
         key: sum(n for n in range(50) if n % 5 == key) for key in range(5)
     }
@@ -237,22 +267,89 @@ def test_a_finished_job_is_not_run_again(lab):
     assert lab.trace.numbers() == Counter(range(20))
 
 
-def test_a_commit_that_was_broken_off_is_finished_at_the_next_start(lab, monkeypatch):
-    job = lab.job(LINE)
-    job.start()
-    monkeypatch.setattr(job, "_commit", lambda checkpoint: (_ for _ in ()).throw(KeyboardInterrupt))
-    with pytest.raises(KeyboardInterrupt):
-        job.run_epoch()
+def test_a_commit_that_was_broken_off_is_finished_at_the_next_start(lab):
+    lab.run_until(lab.job(LINE), Published, 1)
     assert lab.trace.committed == []
     assert lab.run(LINE).is_finished
     assert lab.trace.numbers() == Counter(range(20))
 
 
-def test_an_older_driver_is_fenced_out_by_a_newer_one(lab):
-    old = lab.job(LINE, **EVERY)
-    old.start()
-    old.run_epoch()
+@pytest.mark.parametrize("order", ORDERS)
+def test_an_older_driver_is_fenced_out_by_a_newer_one(lab, order):
+    old = lab.job(LINE, lanes=InlineLanes(order), **EVERY)
+    lab.run_until(old, Committed, 1)
     lab.run(LINE, **EVERY)
     with pytest.raises(FencedError):
-        old.run_epoch()
+        lab.go_on_until(old, Committed, 100)
     assert lab.trace.numbers() == Counter(range(20))
+
+
+def test_the_next_epoch_runs_before_the_last_one_is_published(lab):
+    job = lab.job(LINE, lanes=InlineLanes((Lane.RUN, Lane.PUBLISH, Lane.COLLECT)), **EVERY)
+    job.begin()
+    seen = [job.step() for _ in range(4)]
+    assert [(type(event).__name__, getattr(event, "epoch", 0)) for event in seen] == [
+        ("Restored", 0),
+        ("EpochAccepted", 1),
+        ("EpochAccepted", 2),
+        ("Published", 1),
+    ]
+
+
+def test_an_outage_restarts_the_job_from_its_last_checkpoint(lab):
+    outages = Outages(lab.plugins, epochs={2: 3, 4: 1})
+    result = lab.run(LINE, executor=outages, **EVERY)
+    assert result.is_finished
+    assert result.restarts == 4
+    assert lab.trace.numbers() == Counter(range(20))
+
+
+def test_an_outage_that_lasts_ends_the_job_with_its_reason(lab):
+    with pytest.raises(ConnectionError, match="down"):
+        lab.run(LINE, executor=Outages(lab.plugins, epochs={2: 1000}), **EVERY)
+    assert [epoch for epoch, _ in lab.trace.committed] == [1]
+
+
+def test_a_mistake_is_not_retried(lab):
+    nodes = chain(("test.rows", {"count": 20}), ("test.passing", {"fail_at": 7}), ("test.sink", {}))
+    job = lab.job(nodes, **EVERY)
+    with pytest.raises(OperatorError, match="seven"):
+        job.run()
+    assert job.result.restarts == 0
+
+
+def test_the_event_log_of_a_run_leads_the_controller_to_the_same_decisions(lab, tmp_path):
+    job = lab.job(LINE, executor=Outages(lab.plugins, epochs={2: 1}), **EVERY)
+    instructions = record_instructions(job)
+    job.run()
+    files = sorted(tmp_path.glob("lab/checkpoints/*/events-*.jsonl"), key=lambda path: int(path.parent.name))
+    lines = [line for path in files for line in path.read_text().splitlines()]
+    assert replay(job.policy, read_events(lines)) == instructions
+
+
+def test_a_job_in_threads_comes_to_the_same(lab):
+    result = lab.run(LINE, lanes=ThreadLanes(), **EVERY)
+    assert result.is_finished
+    assert lab.trace.numbers() == Counter(range(20))
+
+
+class Outages(LocalExecutor):
+    """Some epochs fail some times."""
+
+    def __init__(self, plugins, epochs):
+        super().__init__(plugins)
+        self.epochs = dict(epochs)
+
+    def run_epoch(self, plan, request):
+        left = self.epochs.get(request.epoch, 0)
+        if left:
+            self.epochs[request.epoch] = left - 1
+            raise ConnectionError("down")
+        return super().run_epoch(plan, request)
+
+
+def record_instructions(job):
+    found = []
+    carry_out = job._carry_out
+    job._carry_out = lambda instruction: (found.append(instruction), carry_out(instruction))[1]
+    return found

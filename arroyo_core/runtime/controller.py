@@ -1,0 +1,280 @@
+"""The epoch controller: a pure machine. Events in, instructions out; no clock, no I/O, no threads.
+
+While epoch n + 1 runs, epoch n is published and committed: its state files are complete, so n + 1
+can build on them, and if n turns out unpublishable n + 1 is given up with it. Epoch n + 1 itself is
+published only after n is committed, so that a restart has at most one commit to complete.
+
+    Restore -> RunEpoch 1 -> Publish 1 -> Commit 1 -> CollectGarbage
+                             RunEpoch 2 ------------> Publish 2 -> ...
+
+The same events with the same times always give the same instructions: the log of a run is a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from arroyo_core.runtime.events import (
+    CancelEpoch,
+    Collected,
+    CollectGarbage,
+    Commit,
+    Committed,
+    EndEpoch,
+    EpochAccepted,
+    EpochDiscarded,
+    Event,
+    Fail,
+    Failed,
+    Finish,
+    Instruction,
+    Lane,
+    Outcome,
+    Publish,
+    Published,
+    Restore,
+    Restored,
+    RunEpoch,
+    Started,
+    StartTimer,
+    StopMode,
+    StopRequested,
+    TimerFired,
+)
+from arroyo_core.runtime.pacing import derive_backoff_ms, derive_idle_ms, derive_source_ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What the controller is free to decide within."""
+
+    interval_ms: int
+    #: Garbage is collected after this many epochs.
+    keep: int = 10
+    #: How often a job restarts from its last checkpoint by itself; health in between resets the count.
+    max_restarts: int = 20
+    healthy_ms: int = 120_000
+    #: How often an epoch that senders and receivers disagree on is run again before the job fails.
+    max_discards: int = 5
+    #: Spreads waits of different jobs.
+    seed: str = ""
+
+
+class Controller:
+    """Decides what happens next. `handle` is called with each event, in order, by one thread."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        #: No epoch can run before state is restored: at first, and after a failure.
+        self._is_lost = True
+        self._next_epoch = 0
+        #: The epoch in the run lane.
+        self._running: RunEpoch | None = None
+        #: An accepted epoch that waits for the publish lane. While there is one, no epoch starts.
+        self._accepted: int | None = None
+        #: The publish lane restores, publishes or commits.
+        self._is_publishing = False
+        self._is_collecting = False
+        self._uncollected = 0
+        self._timers = 0
+        #: Nothing starts before this timer fires, but for a stop.
+        self._awaited: int | None = None
+        #: Nothing starts while this is set, and when all lanes are quiet it is dealt with.
+        self._failure: Failed | None = None
+        self._failures = 0
+        self._failed_ms = 0
+        self._discards = 0
+        self._empty_epochs = 0
+        self._idle_ms = 0
+        self._source_ms = policy.interval_ms
+        #: The first epoch after a restore pays for a cold start: its time says nothing.
+        self._is_warm = False
+        self._stop: StopMode | None = None
+        #: Set when the last epoch is accepted; the job ends when it is committed.
+        self._outcome: Outcome | None = None
+        self._is_ended = False
+
+    @property
+    def is_ended(self) -> bool:
+        """After `Finish` or `Fail`; later events change nothing."""
+        return self._is_ended
+
+    def handle(self, event: Event, time_ms: int) -> list[Instruction]:
+        """What to do now. `time_ms` is a clock that never goes back."""
+        if self._is_ended:
+            return []
+        return [*self._on_event(event, time_ms), *self._advance()]
+
+    def _on_event(self, event: Event, time_ms: int) -> list[Instruction]:
+        match event:
+            case Started():
+                pass
+            case Restored():
+                self._on_restored(event)
+            case EpochAccepted():
+                self._on_accepted(event)
+            case EpochDiscarded():
+                self._on_discarded(event)
+            case Published(epoch=epoch, needs_commit=True):
+                return [Commit(epoch)]
+            case Published() | Committed():
+                self._is_publishing = False
+                return self._collect()
+            case Collected():
+                self._is_collecting = False
+            case StopRequested():
+                return self._on_stop(event.mode)
+            case Failed():
+                return self._on_failed(event, time_ms)
+            case TimerFired():
+                if event.number == self._awaited:
+                    self._awaited = None
+        return []
+
+    def _on_restored(self, event: Restored) -> None:
+        self._is_publishing = self._is_lost = self._is_warm = False
+        self._next_epoch = event.next_epoch
+        if event.is_final:
+            self._outcome = Outcome.FINISHED
+        elif self._stop is not None:
+            self._outcome = Outcome.STOPPED
+
+    def _on_accepted(self, event: EpochAccepted) -> None:
+        ran, self._running = self._running, None
+        if ran is None or self._failure is not None or self._stop is StopMode.IMMEDIATE:
+            return
+        self._accepted = event.epoch
+        self._next_epoch = event.epoch + 1
+        self._discards = 0
+        self._empty_epochs = 0 if event.rows else self._empty_epochs + 1
+        self._idle_ms = derive_idle_ms(self._empty_epochs)
+        if event.rows and self._is_warm:
+            self._source_ms = derive_source_ms(
+                interval_ms=self._policy.interval_ms, source_ms=ran.source_ms, duration_ms=event.duration_ms
+            )
+        self._is_warm = True
+        if event.is_final:
+            self._outcome = Outcome.FINISHED
+        elif ran.stop is not None:
+            self._outcome = Outcome.STOPPED
+
+    def _on_discarded(self, event: EpochDiscarded) -> None:
+        self._running = None
+        self._discards += 1
+        if self._discards > self._policy.max_discards:
+            self._failure = Failed(Lane.RUN, event.reason, is_retriable=False)
+
+    def _on_stop(self, mode: StopMode) -> list[Instruction]:
+        # A second request counts only if it is more urgent.
+        if self._stop is StopMode.IMMEDIATE or (self._stop is not None and mode is not StopMode.IMMEDIATE):
+            return []
+        self._stop = mode
+        if self._running is None:
+            return []
+        if mode is StopMode.IMMEDIATE:
+            return [CancelEpoch()]
+        return [EndEpoch()] if self._running.stop is None else []
+
+    def _on_failed(self, event: Failed, time_ms: int) -> list[Instruction]:
+        if event.lane is Lane.COLLECT:
+            # Whatever could not be deleted is found again the next time.
+            self._is_collecting = False
+            return []
+        if event.lane is Lane.RUN:
+            self._running = None
+        else:
+            self._is_publishing = False
+        if self._failure is not None and not self._failure.is_retriable:
+            return []
+        if self._failure is None:
+            if time_ms - self._failed_ms > self._policy.healthy_ms:
+                self._failures = 0
+            self._failures += 1
+            self._failed_ms = time_ms
+        self._failure = event
+        # An epoch that builds on one that cannot be published is worth nothing.
+        return [CancelEpoch()] if self._running is not None else []
+
+    def _advance(self) -> list[Instruction]:
+        """Start whatever can start now."""
+        is_quiet = self._running is None and not self._is_publishing
+        if self._failure is not None:
+            return self._settle(self._failure) if is_quiet else []
+        if self._stop is StopMode.IMMEDIATE:
+            return self._finish(Outcome.STOPPED) if is_quiet else []
+        if self._is_lost:
+            return self._restore()
+        out = self._publish()
+        if self._outcome is None:
+            return out + self._run()
+        is_done = is_quiet and not out and not self._is_collecting
+        return self._finish(self._outcome) if is_done else out
+
+    def _restore(self) -> list[Instruction]:
+        # A stop does not wait, but it completes a commit that was broken off.
+        if self._is_publishing or (self._awaited is not None and self._stop is None):
+            return []
+        self._is_publishing = True
+        return [Restore()]
+
+    def _publish(self) -> list[Instruction]:
+        if self._accepted is None or self._is_publishing:
+            return []
+        epoch, self._accepted, self._is_publishing = self._accepted, None, True
+        return [Publish(epoch)]
+
+    def _run(self) -> list[Instruction]:
+        if self._running is not None or self._accepted is not None:
+            return []
+        if self._stop is not None:
+            self._running = RunEpoch(self._next_epoch, 0, self._stop)
+            return [self._running]
+        if self._awaited is not None:
+            return []
+        if self._idle_ms:
+            idle_ms, self._idle_ms = self._idle_ms, 0
+            return [self._wait(idle_ms, "the sources have nothing new")]
+        self._running = RunEpoch(self._next_epoch, self._source_ms)
+        return [self._running]
+
+    def _settle(self, failure: Failed) -> list[Instruction]:
+        """Nothing is under way any more: restart after a while, or give up."""
+        self._failure = self._accepted = None
+        if not failure.is_retriable:
+            return self._fail(failure.reason)
+        if self._stop is StopMode.IMMEDIATE or (self._stop is not None and self._is_lost):
+            return self._finish(Outcome.STOPPED)
+        if self._failures > self._policy.max_restarts:
+            return self._fail(f"{failure.reason} (given up after {self._policy.max_restarts} restarts)")
+        self._is_lost = True
+        self._outcome = None
+        if self._stop is not None:
+            return self._restore()
+        return [self._wait(derive_backoff_ms(self._failures, seed=self._policy.seed), failure.reason)]
+
+    def _collect(self) -> list[Instruction]:
+        self._uncollected += 1
+        if self._uncollected < self._policy.keep or self._is_collecting:
+            return []
+        self._uncollected, self._is_collecting = 0, True
+        return [CollectGarbage()]
+
+    def _wait(self, delay_ms: int, reason: str) -> StartTimer:
+        self._timers += 1
+        self._awaited = self._timers
+        return StartTimer(self._timers, delay_ms, reason)
+
+    def _finish(self, outcome: Outcome) -> list[Instruction]:
+        self._is_ended = True
+        return [Finish(outcome)]
+
+    def _fail(self, reason: str) -> list[Instruction]:
+        self._is_ended = True
+        return [Fail(reason)]
+
+
+def replay(policy: Policy, log: Iterable[tuple[Event, int]]) -> list[Instruction]:
+    """The instructions that a log of events and times led to."""
+    controller = Controller(policy)
+    return [instruction for event, time_ms in log for instruction in controller.handle(event, time_ms)]

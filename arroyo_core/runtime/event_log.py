@@ -1,0 +1,54 @@
+"""What a driver went through, as JSON lines beside the checkpoints; the controller can replay it."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import dataclass, field
+
+from arroyo_core.errors import StateError
+from arroyo_core.runtime.events import Event, event_line
+from arroyo_core.runtime.results import EpochResult
+from arroyo_core.state import StorageProvider, paths
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class EventLog:
+    """Lines are kept until the epoch they led to is committed, and written then, one file an epoch.
+
+    A file lives as long as its epoch's checkpoint. A log that cannot be written is a warning.
+    """
+
+    storage: StorageProvider
+    job_id: str
+    _lines: list[str] = field(default_factory=list)
+    #: The last epoch that was written, and its lines: what comes after it is added there at the end.
+    _last: tuple[int, list[str]] | None = None
+
+    def add(self, event: Event, time_ms: int) -> None:
+        self._lines.append(event_line(event, time_ms))
+
+    def add_epoch(self, result: EpochResult) -> None:
+        """What an epoch came to, for people and tools."""
+        self._lines.append(json.dumps({"event": "Epoch", **result.summary()}))
+
+    def take(self, epoch: int) -> list[str]:
+        """The lines that led to `epoch`, to be written by `write`."""
+        lines, self._lines = self._lines, []
+        self._last = (epoch, lines)
+        return lines
+
+    def write(self, epoch: int, generation: int, lines: list[str]) -> None:
+        data = "".join(f"{line}\n" for line in lines).encode()
+        try:
+            self.storage.write(paths.event_log(self.job_id, epoch, generation), data)
+        except StateError as error:
+            logger.warning("the event log of epoch %d could not be written: %s", epoch, error)
+
+    def write_rest(self, generation: int) -> None:
+        """At the end: what came after the last epoch is added to its file."""
+        if self._last is not None and self._lines:
+            epoch, lines = self._last
+            self.write(epoch, generation, lines + self._lines)

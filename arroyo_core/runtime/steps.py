@@ -1,0 +1,206 @@
+"""What the controller's instructions come to: running, publishing and committing epochs, against storage and Spark."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from arroyo_core.api import Clock, SourceFinishType
+from arroyo_core.errors import ExchangeError
+from arroyo_core.graph.plan import Plan
+from arroyo_core.plugin import PluginSet
+from arroyo_core.proto import exchange_pb2 as pb
+from arroyo_core.proto.state_pb2 import (
+    CheckpointMetadata,
+    DistributionDigest,
+    OperatorCheckpointMetadata,
+    SubtaskCheckpointMetadata,
+)
+from arroyo_core.runtime.acceptance import accept
+from arroyo_core.runtime.carry import carried_state, restore_carried
+from arroyo_core.runtime.commit import commit_epoch
+from arroyo_core.runtime.events import (
+    Collected,
+    Committed,
+    EpochAccepted,
+    EpochDiscarded,
+    Published,
+    Restored,
+    RunEpoch,
+)
+from arroyo_core.runtime.request import EpochRequest, source_budget
+from arroyo_core.runtime.results import EpochResult, epoch_result
+from arroyo_core.runtime.start import Start, StartOptions, resolve_start
+from arroyo_core.state import ParquetBackend, merge_operator_metadata
+
+#: The property of a checkpoint that holds the job's `CarriedState`.
+CARRIED = "carried"
+
+
+class EpochExecutor(Protocol):
+    """Runs all waves of one epoch somewhere."""
+
+    def run_epoch(self, plan: Plan, request: EpochRequest) -> Sequence[pb.ChainReport]: ...
+
+    def cancel(self) -> None:
+        """Make a running `run_epoch` return or raise soon; called from another thread."""
+        ...
+
+
+@dataclass(slots=True)
+class _Epoch:
+    """An accepted epoch on its way to being committed."""
+
+    checkpoint: CheckpointMetadata
+    result: EpochResult
+    accepted_s: float
+
+
+class JobSteps:
+    """Each method does what one instruction asks for; the controller sees to the order.
+
+    `run` may be called while `publish`, `commit` and `collect` of earlier epochs are under way.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        executor: EpochExecutor,
+        *,
+        plugins: PluginSet,
+        backend: ParquetBackend,
+        clock: Clock,
+        options: StartOptions,
+    ) -> None:
+        self._plan = plan
+        self._executor = executor
+        self._plugins = plugins
+        self._backend = backend
+        self._clock = clock
+        self._options = options
+        self.start = Start(checkpoint=None, next_epoch=1)
+        #: What the next epoch builds on: the last accepted one, published or not.
+        self._base: CheckpointMetadata | None = None
+        self._epochs: dict[int, _Epoch] = {}
+        self._collectable: CheckpointMetadata | None = None
+        self._collected_to = 0
+
+    def restore(self) -> Restored:
+        """Take the job over, if this driver has not yet, and complete a commit that was broken off."""
+        if not self._backend.generation:
+            self._backend.claim_generation()
+        self.start = start = resolve_start(self._backend, self._plan, self._plugins, self._options)
+        self._epochs.clear()
+        self._base = start.checkpoint
+        if start.checkpoint is not None and start.needs_commit:
+            self._commit(start.checkpoint)
+        return Restored(start.next_epoch, is_final=start.checkpoint is not None and start.checkpoint.is_final)
+
+    def run(self, instruction: RunEpoch) -> EpochAccepted | EpochDiscarded:
+        """Run an epoch on the one before, and decide whether it counts."""
+        started_s = time.monotonic()
+        request = self.request(instruction)
+        reports = self._executor.run_epoch(self._plan, request)
+        try:
+            accept(self._plan, request.epoch, reports)
+        except ExchangeError as error:
+            return EpochDiscarded(request.epoch, str(error))
+        accepted_s = time.monotonic()
+        is_final = _is_final(reports)
+        checkpoint = self._checkpoint(request, reports, is_final=is_final)
+        duration_s = accepted_s - started_s
+        result = epoch_result(self._plan, checkpoint, reports, duration_s=duration_s)
+        self._epochs[request.epoch] = _Epoch(checkpoint, result, accepted_s)
+        self._base = checkpoint
+        return EpochAccepted(
+            request.epoch, rows=result.source_rows, duration_ms=int(duration_s * 1000), is_final=is_final
+        )
+
+    def publish(self, epoch: int) -> Published:
+        checkpoint = self._epochs[epoch].checkpoint
+        self._backend.publish(checkpoint)
+        self._options = self._options.after_publication()
+        return Published(epoch, needs_commit=checkpoint.needs_commit)
+
+    def commit(self, epoch: int) -> Committed:
+        self._commit(self._epochs[epoch].checkpoint)
+        return Committed(epoch)
+
+    def result(self, epoch: int) -> EpochResult:
+        """What an accepted epoch came to."""
+        return self._epochs[epoch].result
+
+    def finish(self, epoch: int) -> EpochResult:
+        """The epoch is committed: what it came to."""
+        done = self._epochs.pop(epoch)
+        self._collectable = done.checkpoint
+        return replace(done.result, commit_s=time.monotonic() - done.accepted_s)
+
+    def collect(self) -> Collected:
+        """Delete what no kept checkpoint needs."""
+        last = self._collectable
+        if last is not None and last.min_epoch > self._collected_to:
+            self._backend.cleanup_checkpoint(last, self._collected_to, last.min_epoch)
+            self._collected_to = last.min_epoch
+        return Collected()
+
+    def request(self, instruction: RunEpoch) -> EpochRequest:
+        """What the tasks of an epoch are told."""
+        spec = self._plan.checkpoint
+        base = self._base or CheckpointMetadata()
+        carried = pb.CarriedState.FromString(base.properties.get(CARRIED, b""))
+        return EpochRequest(
+            epoch=instruction.epoch,
+            min_epoch=max(1, instruction.epoch + 1 - spec.keep),
+            timestamp_us=self._clock.now_us(),
+            budget=source_budget(self._plan, interval_ms=instruction.source_ms, rows=spec.rows, max_bytes=spec.bytes),
+            storage_url=self._backend.storage.url,
+            generation=self._backend.generation,
+            stop=instruction.stop,
+            checkpoints={item.operator_metadata.operator_id: item.SerializeToString() for item in base.operators},
+            carried=restore_carried(self._plan, carried),
+        )
+
+    def _checkpoint(
+        self, request: EpochRequest, reports: Sequence[pb.ChainReport], *, is_final: bool
+    ) -> CheckpointMetadata:
+        operators = _merge(reports)
+        origins = {node.origin.distribution: node.origin.version for node in self._plan.nodes.values()}
+        return CheckpointMetadata(
+            job_id=self._plan.job_id,
+            epoch=request.epoch,
+            min_epoch=request.min_epoch,
+            start_time_us=request.timestamp_us,
+            finish_time_us=self._clock.now_us(),
+            parent_epoch=self._base.epoch if self._base is not None else 0,
+            needs_commit=any(operator.needs_commit for operator in operators),
+            operators=operators,
+            plugins=[DistributionDigest(name=name, version=origins[name]) for name in sorted(origins)],
+            is_final=is_final,
+            properties={
+                **self.start.properties,
+                CARRIED: carried_state(self._plan, reports).SerializeToString(),
+            },
+        )
+
+    def _commit(self, checkpoint: CheckpointMetadata) -> None:
+        commit_epoch(self._plan, self._plugins, checkpoint, self._backend.storage.url, self._clock)
+        self._backend.mark_committed(checkpoint.epoch)
+
+
+def _merge(reports: Sequence[pb.ChainReport]) -> list[OperatorCheckpointMetadata]:
+    """Each operator's checkpoint from those of its subtasks; operators without tables have none."""
+    subtasks: dict[str, list[SubtaskCheckpointMetadata]] = {}
+    for report in reports:
+        for item in report.operators:
+            if item.checkpoint:
+                metadata = SubtaskCheckpointMetadata.FromString(item.checkpoint)
+                subtasks.setdefault(item.operator_id, []).append(metadata)
+    return [merge_operator_metadata(subtasks[operator_id]) for operator_id in sorted(subtasks)]
+
+
+def _is_final(reports: Sequence[pb.ChainReport]) -> bool:
+    finish_types = [item.finish_type for report in reports for item in report.operators if item.finish_type]
+    return all(finish_type == SourceFinishType.FINAL for finish_type in finish_types)
