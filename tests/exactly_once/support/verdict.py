@@ -1,0 +1,102 @@
+"""What a reader of the output sees, what the state tables hold, and what both must be."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import pyarrow.parquet as pq
+from laboratory import JOB
+
+from arroyo_core.state import ParquetBackend, get_storage_provider, inspection
+from arroyo_core.state.config import uses_two_phase_commit
+
+Rows = Counter[tuple[object, ...]]
+#: By epoch, operator and table.
+Tables = dict[str, Rows]
+
+_EPOCH = re.compile(r"(?:part|bad)-(\d+)-")
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What a run without failures gives."""
+
+    output: Rows
+    bad_lines: Rows
+    tables: Tables
+
+
+def is_visible(name: str) -> bool:
+    """Whether readers of a folder look at the file: all of them skip names that begin with `_` or `.`."""
+    return not any(part.startswith(("_", ".")) for part in name.split("/"))
+
+
+@lru_cache(maxsize=4096)
+def _parse(name: str, data: bytes) -> tuple[tuple[object, ...], ...]:
+    if name.endswith(".parquet"):
+        return tuple(tuple(row.values()) for row in pq.read_table(io.BytesIO(data)).to_pylist())
+    rows = [json.loads(line) for line in data.splitlines()]
+    # Where a folder lies is no part of what was wrong with a line.
+    return tuple((row["file"].rpartition("/")[2], row["line"], row["text"]) for row in rows)
+
+
+def visible_rows(files: Mapping[str, bytes], folder: str) -> Rows:
+    """The rows of all visible files of a folder; every one must be whole."""
+    rows: Rows = Counter()
+    for name, data in files.items():
+        if name.startswith(f"{folder}/") and is_visible(name):
+            rows.update(_parse(name, data))
+    return rows
+
+
+def visible_epochs(files: Mapping[str, bytes], folder: str) -> set[int]:
+    """The epochs whose files readers see."""
+    names = [name for name in files if name.startswith(f"{folder}/") and is_visible(name)]
+    return {int(found.group(1)) for name in names if (found := _EPOCH.search(name))}
+
+
+def published_epochs(files: Mapping[str, bytes], state: str) -> int:
+    """The last published epoch, by the files alone."""
+    found = re.compile(rf"{re.escape(state)}/{JOB}/checkpoints/(\d+)/checkpoint\.metadata")
+    return max((int(match.group(1)) for name in files if (match := found.fullmatch(name))), default=0)
+
+
+def table_rows(url: str) -> Tables:
+    """Every table of the job's two latest checkpoints, but those that hold random names for a commit."""
+    storage = get_storage_provider(url)
+    backend = ParquetBackend(storage, JOB)
+    epochs = backend.list_epochs()[-2:]
+    found: Tables = {}
+    for epoch in epochs:
+        metadata = backend.load_checkpoint_metadata(JOB, epoch)
+        assert metadata.is_final is (epoch == epochs[-1])
+        for operator in metadata.operators:
+            operator_id = operator.operator_metadata.operator_id
+            for name, config in operator.table_configs.items():
+                if not uses_two_phase_commit(config):
+                    rows = inspection.read_table(storage, metadata, operator_id, name).to_pylist()
+                    found[f"{epoch} {operator_id}.{name}"] = Counter(tuple(row.values()) for row in rows)
+    return found
+
+
+def check_reader(files: Mapping[str, bytes], root: str, truth: Truth) -> None:
+    """At any moment: every visible file is whole, true, and of a published epoch."""
+    published = published_epochs(files, f"{root}/state")
+    for folder, rows in (("out", truth.output), ("bad", truth.bad_lines)):
+        seen = visible_rows(files, f"{root}/{folder}")
+        assert seen <= rows, f"{folder} shows rows that are not in the result: {seen - rows}"
+        assert max(visible_epochs(files, f"{root}/{folder}"), default=0) <= published
+
+
+def check_result(files: Mapping[str, bytes], root: str, tables: Tables, truth: Truth) -> None:
+    """At the end: the output and the state are those of a run without failures, and nothing is left lying about."""
+    assert visible_rows(files, f"{root}/out") == truth.output
+    assert visible_rows(files, f"{root}/bad") == truth.bad_lines
+    assert tables == truth.tables
+    assert not [name for name in files if "/_arroyo_staging/" in name]

@@ -1,0 +1,71 @@
+"""A whole pipeline dies at every call to storage, one run each; each time it recovers to exactly the same result."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+
+import pytest
+from crash_rounds import Laboratory, share_rounds
+
+#: `EXACTLY_ONCE_SEED=n` repeats a failed round of double crashes, and `..._ROUNDS` makes more of them.
+SEED = int(os.environ.get("EXACTLY_ONCE_SEED", "1"))
+ROUNDS = int(os.environ.get("EXACTLY_ONCE_ROUNDS", "150"))
+
+
+@pytest.fixture(scope="module")
+def laboratory():
+    os.environ["ARROYO_STATE_CACHE"] = "off"
+    return Laboratory("crash-object")
+
+
+def test_the_pipeline_does_all_that_a_crash_could_disturb(laboratory):
+    kinds = Counter(call.kind for call in laboratory.whole.calls)
+    print(f"\n{len(laboratory.whole.calls)} calls to storage: {dict(kinds)}")
+    assert set(kinds) == {"stat", "list", "find", "read", "write", "create", "copy", "delete"}
+    deleted = [call.path for call in laboratory.whole.calls if call.kind == "delete"]
+    assert any(path.endswith("checkpoint.metadata") for path in deleted), "no epoch was collected"
+    assert any(call.path.endswith("5/committed.marker") for call in laboratory.whole.calls), "fewer than five epochs"
+    tables = laboratory.truth.tables
+    written = Counter(str(call) for call in laboratory.whole.calls if "/5/table-windows-" in call.path)
+    assert written["write lab/state/exact/checkpoints/5/table-windows-seen-1-*.parquet"] == 2, "nothing was compacted"
+    assert any(rows for name, rows in tables.items() if name.endswith("windows.open"))
+    assert any(rows for name, rows in tables.items() if name.endswith("windows.seen"))
+    assert laboratory.truth.output.total() == 20
+    assert laboratory.truth.bad_lines.total() == 2
+
+
+def test_two_runs_make_the_same_calls_in_the_same_order(laboratory):
+    again = Laboratory("crash-object")
+    assert [str(call) for call in again.whole.calls] == [str(call) for call in laboratory.whole.calls]
+
+
+@pytest.mark.timeout(900)
+def test_a_crash_at_any_call_to_an_object_store_changes_nothing(laboratory):
+    points = range(len(laboratory.wrecks))
+    rounds = share_rounds("crash-object", "crash_point", points)
+    print(f"\n{len(rounds)} crash points on an object store, one recovery each")
+    assert [found for found in rounds if found.problem] == []
+    assert len(rounds) == len(points) > 500
+
+
+@pytest.mark.timeout(900)
+def test_a_crash_at_any_call_that_changes_folders_of_output_changes_nothing():
+    laboratory = Laboratory("crash-folder")
+    # State is kept as on an object store: the points that differ are those of the sinks.
+    points = [
+        index
+        for index, (point, _) in enumerate(laboratory.wrecks)
+        if not laboratory.whole.calls[point.call - 1].path.startswith(("lab/state", "lab/in"))
+    ]
+    rounds = share_rounds("crash-folder", "crash_point", points)
+    print(f"\n{len(rounds)} crash points on a store with folders, one recovery each")
+    assert [found for found in rounds if found.problem] == []
+    assert len(rounds) > 100
+
+
+@pytest.mark.timeout(900)
+def test_a_crash_while_recovering_from_a_crash_changes_nothing():
+    rounds = share_rounds("crash-object", "crash_twice", range(SEED, SEED + ROUNDS))
+    print(f"\n{len(rounds)} double crashes; EXACTLY_ONCE_SEED=n EXACTLY_ONCE_ROUNDS=1 repeats the one with seed n")
+    assert [found for found in rounds if found.problem] == []
