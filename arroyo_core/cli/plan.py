@@ -14,7 +14,8 @@ from arroyo_core.errors import SetupError
 from arroyo_core.graph import plan_file
 from arroyo_core.graph.views import VIEWS, render_json
 from arroyo_core.plugin import installed_plugins
-from arroyo_core.runtime.comparison import compare_plan, declare_operators
+from arroyo_core.runtime.comparison import compare_plan
+from arroyo_core.runtime.declarations import declare_operators
 from arroyo_core.state.fork import find_checkpoint
 
 

@@ -6,21 +6,19 @@ State belongs to the id of a node. What nobody takes over is dropped only when a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from arroyo_core.api import Origin
 from arroyo_core.api.units import format_bytes
 from arroyo_core.graph.plan import Plan
-from arroyo_core.plugin import PluginSet
 from arroyo_core.proto.state_pb2 import (
     CheckpointMetadata,
     OperatorCheckpointMetadata,
     RecordedNode,
     TableCheckpointMetadata,
-    TableConfig,
 )
-from arroyo_core.runtime.assembly import construct
+from arroyo_core.runtime.declarations import DeclaredOperator
 from arroyo_core.state.compatibility import derive_mismatch, derive_version_mismatch
 from arroyo_core.state.config import uses_two_phase_commit
 from arroyo_core.state.merge import operators_by_id, table_files
@@ -34,19 +32,6 @@ class ChangeKind(StrEnum):
     REMOVED = "removed"
     #: It cannot take over what the checkpoint holds under its id.
     INCOMPATIBLE = "incompatible"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeclaredOperator:
-    """A node of a plan, and the tables its operator declares."""
-
-    id: str
-    operator: str
-    origin: Origin
-    is_source: bool = False
-    is_committing: bool = False
-    inputs: tuple[str, ...] = ()
-    tables: Mapping[str, TableConfig] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,25 +81,6 @@ class OperatorChange:
         """A node of the plan that takes over no state, though it is new or had some."""
         is_emptied = bool(self.dropped) and self.left_out >= {table.name for table in self.tables}
         return self.kind is ChangeKind.NEW or (self.kind is ChangeKind.INCOMPATIBLE and is_emptied)
-
-
-def declare_operators(plan: Plan, plugins: PluginSet) -> list[DeclaredOperator]:
-    """Make the plan's operators, and ask them for their tables."""
-    declared = []
-    for node in plan.nodes.values():
-        constructed = construct(node, plugins)
-        declared.append(
-            DeclaredOperator(
-                id=node.id,
-                operator=node.operator,
-                origin=node.origin,
-                is_source=constructed.is_source,
-                is_committing=constructed.inner.is_committing(),
-                inputs=tuple(edge.source for edge in plan.inputs_of(node.id)),
-                tables=constructed.inner.tables(),
-            )
-        )
-    return declared
 
 
 def record_nodes(plan: Plan) -> list[RecordedNode]:

@@ -20,7 +20,8 @@ from arroyo_core.graph.plan import Plan
 from arroyo_core.plugin import PluginSet
 from arroyo_core.proto.state_pb2 import CheckpointMetadata
 from arroyo_core.runtime.adaptation import adapt_checkpoint
-from arroyo_core.runtime.comparison import compare_plan, declare_operators, describe_drops
+from arroyo_core.runtime.comparison import compare_plan, describe_drops
+from arroyo_core.runtime.declarations import declare_operators
 from arroyo_core.state import ParquetBackend, ResolutionKind
 from arroyo_core.state.failures import DamagedStateError, ForkError, IncompatibleCheckpointError, MissingFileError
 from arroyo_core.state.fork import (
@@ -134,6 +135,7 @@ def _decide(backend: ParquetBackend, plan: Plan, plugins: PluginSet, options: St
     else:
         fork = find_checkpoint(options.fork_from, job_id=backend.job_id, is_committed_only=True)
         start = _start_fork(fork, backend.job_id)
+    start = replace(start, properties=_inherited(start.checkpoint))
     return _Decision(start=_fit(start, plan, plugins, allow_drop=options.allow_drop), fork=fork)
 
 
@@ -163,7 +165,6 @@ def _start_latest(backend: ParquetBackend) -> Start:
         checkpoint=resolution.checkpoint,
         next_epoch=resolution.next_epoch,
         needs_commit=resolution.kind is ResolutionKind.REPLAY_COMMIT,
-        properties=_inherited(resolution.checkpoint),
     )
 
 
@@ -185,7 +186,6 @@ def _start_from(backend: ParquetBackend, epoch: int) -> Start:
         next_epoch=latest + 1,
         needs_commit=is_pending,
         warnings=_going_back(backend, facts, after=epoch),
-        properties=_inherited(checkpoint),
     )
 
 
@@ -226,7 +226,6 @@ def _start_fork(found: FoundCheckpoint, job_id: str) -> Start:
         checkpoint=checkpoint,
         next_epoch=checkpoint.epoch + 1,
         warnings=tuple(warnings),
-        properties=_inherited(checkpoint),
     )
 
 

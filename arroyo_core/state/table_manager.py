@@ -130,6 +130,11 @@ class TableManager:
         self._tables[name] = self._make_table(name, config, list(self._files.get(name, [])))
 
     @property
+    def table_configs(self) -> Mapping[str, TableConfig]:
+        """The tables as declared, with the columns that `define_table` gave."""
+        return self._configs
+
+    @property
     def read_counts(self) -> ReadCounts:
         """What opening views has read so far."""
         return self._access.counts
