@@ -7,12 +7,17 @@ import random
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
 from multiprocessing import get_context
 
 from crash_filesystem import calls_in_order, running
 from laboratory import input_files, make_plugins, plan_job, run_job
 from machine import Crash, CrashPoint, Disk, Life, Mode
 from verdict import Tables, Truth, check_reader, check_result, table_rows, visible_rows
+
+from arroyo_core.runtime.events import Lane
+from arroyo_core.runtime.lanes import InlineLanes
 
 ROOT = "lab"
 
@@ -25,11 +30,24 @@ class Round:
     problem: str = ""
 
 
+class Order(StrEnum):
+    """What is done first where an epoch waits to be published and the next one could run."""
+
+    PUBLISH_FIRST = "publish first"
+    RUN_FIRST = "run first"
+
+    def lanes(self) -> InlineLanes:
+        if self is Order.PUBLISH_FIRST:
+            return InlineLanes((Lane.PUBLISH, Lane.COLLECT, Lane.RUN))
+        return InlineLanes((Lane.RUN, Lane.COLLECT, Lane.PUBLISH))
+
+
 class Laboratory:
     """Runs the pipeline on a kind of store, from any disk."""
 
-    def __init__(self, protocol: str) -> None:
+    def __init__(self, protocol: str, order: Order) -> None:
         self._url = f"{protocol}://{ROOT}"
+        self._order = order
         self._plugins = make_plugins()
         disk = self.new_disk()
         self.whole = Life(watch=disk)
@@ -49,7 +67,7 @@ class Laboratory:
     def run(self, disk: Disk, life: Life) -> None:
         """One process, from its planning to its end, whichever that is."""
         with calls_in_order(), running(disk, life):
-            run_job(plan_job(self._plugins, self._url), self._plugins)
+            run_job(plan_job(self._plugins, self._url), self._plugins, lanes=self._order.lanes())
 
     def tables(self, disk: Disk) -> Tables:
         with running(disk, Life()):
@@ -102,20 +120,21 @@ def _judged(name: str, attempt: Callable[[], object]) -> Round:
     return Round(name)
 
 
-_LABORATORIES: dict[str, Laboratory] = {}
-
-
-def run_rounds(protocol: str, method: str, numbers: Sequence[int]) -> list[Round]:
-    """Rounds `method(number)` of the laboratory on a store, in this process."""
+@lru_cache
+def _laboratory(protocol: str, order: Order) -> Laboratory:
     os.environ["ARROYO_STATE_CACHE"] = "off"
-    laboratory = _LABORATORIES.get(protocol) or _LABORATORIES.setdefault(protocol, Laboratory(protocol))
+    return Laboratory(protocol, order)
+
+
+def run_rounds(protocol: str, order: Order, method: str, numbers: Sequence[int]) -> list[Round]:
+    """Rounds `method(number)` of the laboratory on a store, in this process."""
+    laboratory = _laboratory(protocol, order)
     return [getattr(laboratory, method)(number) for number in numbers]
 
 
-def share_rounds(protocol: str, method: str, numbers: Sequence[int]) -> list[Round]:
+def share_rounds(protocol: str, order: Order, method: str, numbers: Sequence[int]) -> list[Round]:
     """The same on all cores."""
     workers = max(1, min(4, os.cpu_count() or 1))
-    parts = [numbers[worker::workers] for worker in range(workers)]
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        found = pool.map(run_rounds, [protocol] * workers, [method] * workers, parts)
-        return [each for part in found for each in part]
+        shares = [pool.submit(run_rounds, protocol, order, method, numbers[part::workers]) for part in range(workers)]
+        return [each for share in shares for each in share.result()]

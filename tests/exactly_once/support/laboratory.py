@@ -26,6 +26,7 @@ from arroyo_core.graph import plan_text
 from arroyo_core.graph.plan import Plan
 from arroyo_core.plugin import PluginSet, installed_plugins
 from arroyo_core.runtime.job import Job
+from arroyo_core.runtime.lanes import Lanes
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.runtime.results import JobResult
 from arroyo_core.state import global_table_config, timestamp_table_config
@@ -220,9 +221,9 @@ def plan_job(plugins: PluginSet, url: str, *, state: str | None = None) -> Plan:
     return plan_text(json.dumps(document), file="exact.yaml", plugins=plugins, environment={})
 
 
-def run_job(plan: Plan, plugins: PluginSet) -> JobResult:
+def run_job(plan: Plan, plugins: PluginSet, *, lanes: Lanes | None = None) -> JobResult:
     """Run the job to its end in this process, from wherever its storage says that it stands."""
     clock = StandingClock()
     assert plan.checkpoint.url is not None
     executor = LocalExecutor(plugins, clock)
-    return Job(plan, executor, plugins=plugins, storage_url=plan.checkpoint.url, clock=clock).run()
+    return Job(plan, executor, plugins=plugins, storage_url=plan.checkpoint.url, clock=clock, lanes=lanes).run()
