@@ -12,11 +12,12 @@ import traceback
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from arroyo_core.cli import plan, plugins, start, state_commands, validate
+from arroyo_core.cli import plan, plugins, start, state_commands, stop, validate
 from arroyo_core.cli.arguments import parallelism, port, restarts
 from arroyo_core.cli.diagnostics import render_mistake
 from arroyo_core.cli.exits import FAILURE, INTERRUPTED, MISTAKE
 from arroyo_core.errors import ArroyoError, Domain, InvalidPipelineError, OperatorError, PipelineError, error_domain
+from arroyo_core.runtime.job import MAX_RESTARTS
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -51,6 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     validate.add_command(commands)
     plan.add_command(commands)
     plugins.add_command(commands)
+    stop.add_command(commands)
     state_commands.add_commands(commands)
     # Also behind the command. No default there, or it would overwrite what was given before the command.
     for command in commands.choices.values():
@@ -76,9 +78,9 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser.add_argument(
         "--max-restarts",
         type=restarts,
-        default=20,
+        default=MAX_RESTARTS,
         metavar="N",
-        help="how often the job goes on from its last checkpoint by itself after a failure that may pass (default: 20)",
+        help="how often the job restarts by itself after a failure that may pass (default: %(default)s)",
     )
     parser.add_argument("--metrics-port", type=port, metavar="PORT", help="serve metrics for Prometheus there")
     parser.set_defaults(command=_run)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import datetime
+import shutil
 import sys
-import time
 from dataclasses import dataclass, field
 from typing import TextIO
 
+from arroyo_core.cli.formats import format_lag, format_size, format_time
 from arroyo_core.graph.plan import Plan
 from arroyo_core.runtime.metrics import OperatorMetrics
 from arroyo_core.runtime.results import EpochResult, JobResult
@@ -15,29 +15,60 @@ from arroyo_core.runtime.results import EpochResult, JobResult
 
 @dataclass(slots=True)
 class Progress:
-    """Prints a line per epoch, and warnings of operators once each."""
+    """Shows each epoch, and warnings of operators once each.
+
+    A terminal has one line that changes, anything else a line per epoch. Other text for people goes
+    through `write`, so that it does not end up within that line.
+    """
 
     out: TextIO = field(default_factory=lambda: sys.stderr)
     _warned: set[str] = field(default_factory=set)
+    #: A line is shown that the next epoch takes the place of.
+    _is_open: bool = False
 
     def on_start(self, job: JobResult) -> None:
         if job.resumed_from and not job.is_finished:
-            print(f"{job.job_id}: going on after epoch {job.resumed_from}", file=self.out, flush=True)
+            self.write(f"{job.job_id}: going on after epoch {job.resumed_from}\n")
 
     def on_epoch(self, result: EpochResult, job: JobResult) -> None:
-        rate = result.source_rows / result.duration_s if result.duration_s else 0.0
-        line = (
-            f"epoch {result.epoch:>4}  {result.source_rows:>13,} rows in  {result.duration_s:>6.2f} s  "
-            f"{rate:>12,.0f} rows/s"
-        )
-        if result.watermark_us is not None:
-            line += f"  watermark {format_time(result.watermark_us)} (lag {format_lag(result.watermark_us)})"
-        print(line, file=self.out, flush=True)
+        line = epoch_line(result)
+        if self.out.isatty():
+            self.out.write(f"\r\x1b[2K{line[: shutil.get_terminal_size().columns - 1]}")
+            self._is_open = True
+        else:
+            self.out.write(f"{line}\n")
+        self.out.flush()
         for operator_id, metrics in result.operators.items():
             for warning in metrics.warnings:
                 if warning not in self._warned:
                     self._warned.add(warning)
-                    print(f"warning: {operator_id}: {warning}", file=self.out, flush=True)
+                    self.write(f"warning: {operator_id}: {warning}\n")
+
+    def write(self, text: str) -> int:
+        self.end()
+        self.out.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        self.out.flush()
+
+    def end(self) -> None:
+        """Leave the line that is shown as it is."""
+        if self._is_open:
+            self._is_open = False
+            self.out.write("\n")
+
+
+def epoch_line(result: EpochResult) -> str:
+    """An epoch in one line: rows, time, how far event time is, and what its checkpoint took."""
+    rate = result.source_rows / result.duration_s if result.duration_s else 0.0
+    line = (
+        f"epoch {result.epoch:>4}  {result.source_rows:>13,} rows in  {result.duration_s:>6.2f} s  "
+        f"{rate:>12,.0f} rows/s  checkpoint {format_size(result.checkpoint_bytes):>10} in {result.checkpoint_s:.2f} s"
+    )
+    if result.watermark_us is not None:
+        line += f"  watermark {format_time(result.watermark_us)} (lag {format_lag(result.watermark_us)})"
+    return line
 
 
 def print_summary(plan: Plan, job: JobResult, out: TextIO) -> None:
@@ -70,16 +101,3 @@ def _summary_row(plan: Plan, name: str, metrics: OperatorMetrics) -> tuple[str, 
     rows_in = f"{metrics.rows_received:,}" if plan.inputs_of(name) else ""
     rows_out = f"{metrics.rows_sent:,}" if plan.outputs_of(name) else ""
     return (name, plan.nodes[name].operator, rows_in, rows_out, f"{metrics.busy_ns / 1e9:.2f} s", counters)
-
-
-def format_time(time_us: int) -> str:
-    moment = datetime.datetime.fromtimestamp(0, datetime.UTC) + datetime.timedelta(microseconds=time_us)
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def format_lag(time_us: int) -> str:
-    seconds = time.time() - time_us / 1e6
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
-        if abs(seconds) >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.1f} s"

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from arroyo_core.cli.exits import FAILURE, OK
+from arroyo_core.cli.formats import format_size
 from arroyo_core.errors import ConfigError
 from arroyo_core.proto.state_pb2 import CheckpointMetadata
 from arroyo_core.state import ParquetBackend, StorageProvider, get_storage_provider
@@ -62,8 +63,7 @@ def _add(
     epoch: bool = False,
 ) -> argparse.ArgumentParser:
     parser = actions.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
-    parser.add_argument("url", metavar="URL", help="the pipeline's checkpoint URL, with or without the job's folder")
-    parser.add_argument("--job", metavar="NAME", help="needed where several jobs share the URL")
+    add_job_arguments(parser)
     if epoch:
         parser.add_argument("--epoch", type=int, metavar="N", help="default: the latest")
     if formats:
@@ -72,8 +72,14 @@ def _add(
     return parser
 
 
+def add_job_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what `open_backend` reads."""
+    parser.add_argument("url", metavar="URL", help="the pipeline's checkpoint URL, with or without the job's folder")
+    parser.add_argument("--job", metavar="NAME", help="needed where several jobs share the URL")
+
+
 def _ls(args: argparse.Namespace) -> int:
-    backend = _backend(args)
+    backend = open_backend(args)
     rows = [asdict(summary) for summary in summarize_checkpoints(backend)]
     if args.format == "json":
         print(json.dumps(rows, indent=2))
@@ -88,12 +94,12 @@ def _ls_row(row: dict[str, Any]) -> list[object]:
         return [row["epoch"], "-", "DAMAGED", "-", "-", "-", "-", row["error"]]
     state = "ready" if row["is_committed"] or not row["needs_commit"] else "committing"
     finished = _time(row["finish_time_us"])
-    sizes = [_size(row["bytes_written"]), _size(row["bytes_live"])]
+    sizes = [format_size(row["bytes_written"]), format_size(row["bytes_live"])]
     return [row["epoch"], finished, state, row["generation"], row["operators"], row["files"], *sizes]
 
 
 def _show(args: argparse.Namespace) -> int:
-    backend = _backend(args)
+    backend = open_backend(args)
     metadata = _checkpoint(backend, args.epoch)
     facts: dict[str, object] = {
         "job": metadata.job_id,
@@ -133,7 +139,7 @@ def _show(args: argparse.Namespace) -> int:
 
 
 def _verify(args: argparse.Namespace) -> int:
-    backend = _backend(args)
+    backend = open_backend(args)
     epochs = [args.epoch] if args.epoch is not None else backend.list_epochs()
     is_whole = True
     for epoch in epochs:
@@ -146,25 +152,25 @@ def _verify(args: argparse.Namespace) -> int:
 
 
 def _tables(args: argparse.Namespace) -> int:
-    summaries = summarize_tables(_checkpoint(_backend(args), args.epoch))
+    summaries = summarize_tables(_checkpoint(open_backend(args), args.epoch))
     if args.format == "json":
         print(json.dumps([asdict(summary) for summary in summaries], indent=2))
         return OK
     rows: list[list[object]] = [
-        [f"{s.operator}.{s.table}", s.kind, s.files, s.rows, _size(s.bytes_live), s.version] for s in summaries
+        [f"{s.operator}.{s.table}", s.kind, s.files, s.rows, format_size(s.bytes_live), s.version] for s in summaries
     ]
     _print_rows(["table", "kind", "files", "rows", "size", "version"], rows)
     return OK
 
 
 def _cat(args: argparse.Namespace) -> int:
-    backend = _backend(args)
+    backend = open_backend(args)
     operator, table = _table_name(args.table)
     return _write(read_table(backend.storage, _checkpoint(backend, args.epoch), operator, table), args)
 
 
 def _diff(args: argparse.Namespace) -> int:
-    backend = _backend(args)
+    backend = open_backend(args)
     operator, table = _table_name(args.table)
     after = _checkpoint(backend, args.epoch)
     before_epoch = args.before
@@ -178,7 +184,7 @@ def _diff(args: argparse.Namespace) -> int:
     return _write(diff_tables(*tables), args)
 
 
-def _backend(args: argparse.Namespace) -> ParquetBackend:
+def open_backend(args: argparse.Namespace) -> ParquetBackend:
     storage = get_storage_provider(args.url)
     jobs = find_jobs(storage)
     parent, _, folder = args.url.rstrip("/").rpartition("/")
@@ -263,12 +269,3 @@ def _time(time_us: int) -> str:
     if not time_us:
         return "-"
     return datetime.fromtimestamp(time_us / 1e6, UTC).isoformat(timespec="milliseconds") if time_us < 2**57 else "end"
-
-
-def _size(size_bytes: int) -> str:
-    size = float(size_bytes)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} TiB"

@@ -64,11 +64,28 @@ class JobListener(Protocol):
 
 
 class SilentListener:
+    """For those who care for one of the two."""
+
     def on_start(self, job: JobResult) -> None:
         return
 
     def on_epoch(self, result: EpochResult, job: JobResult) -> None:
         return
+
+
+class Listeners:
+    """Several listeners, told one after the other."""
+
+    def __init__(self, *listeners: JobListener) -> None:
+        self._listeners = listeners
+
+    def on_start(self, job: JobResult) -> None:
+        for listener in self._listeners:
+            listener.on_start(job)
+
+    def on_epoch(self, result: EpochResult, job: JobResult) -> None:
+        for listener in self._listeners:
+            listener.on_epoch(result, job)
 
 
 class Job:
@@ -97,7 +114,7 @@ class Job:
         self.executor = executor
         self.stop = stop or StopSignal()
         self.result = JobResult(job_id=plan.job_id)
-        self._listener = listener or SilentListener()
+        self.listener = listener or Listeners()
         self._lanes = lanes or ThreadLanes()
         self._backend = ParquetBackend(get_storage_provider(storage_url), plan.job_id)
         self.steps = JobSteps(
@@ -239,10 +256,10 @@ class Job:
         self.result.is_finished = start.checkpoint is not None and start.checkpoint.is_final
         self._stop_file = StopFile.at(self._backend.storage.url, self.plan.job_id, self._backend.generation)
         self._resources.enter_context(StopWatch(self._stop_file, self.stop))
-        self._listener.on_start(self.result)
+        self.listener.on_start(self.result)
 
     def _on_committed(self, epoch: int) -> None:
         result = self.steps.finish(epoch)
         self.result.add(result)
         self.result.duration_s = time.monotonic() - self._started_s
-        self._listener.on_epoch(result, self.result)
+        self.listener.on_epoch(result, self.result)

@@ -17,8 +17,9 @@ from arroyo_core.graph.plan import Plan
 from arroyo_core.plugin import PluginSet, installed_plugins
 from arroyo_core.runtime.job import MAX_RESTARTS, Job, JobListener
 from arroyo_core.runtime.results import JobResult
-from arroyo_core.runtime.start import StartOptions
+from arroyo_core.runtime.start import StartOptions, check_start
 from arroyo_core.runtime.stop import StopSignal
+from arroyo_core.state import ParquetBackend, get_storage_provider
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,6 +49,16 @@ class Pipeline:
             parallelism=parallelism,
         )
         return cls(plan, plugins)
+
+    def check_start(self, start: StartOptions | None = None) -> None:
+        """Compare the pipeline with its checkpoints; needs no Spark and changes nothing.
+
+        Raises what `run` would raise when it starts: for options that cannot be met, and for state that
+        would be lost.
+        """
+        if self.plan.checkpoint.url is not None:
+            backend = ParquetBackend(get_storage_provider(self.plan.checkpoint.url), self.plan.job_id)
+            check_start(backend, self.plan, self.plugins, start or StartOptions())
 
     def run(
         self,

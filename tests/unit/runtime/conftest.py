@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -37,6 +38,8 @@ class Trace:
 
     calls: list[tuple[str, int, str]] = field(default_factory=list)
     committed: list[tuple[int, list[dict]]] = field(default_factory=list)
+    #: Called by a source that has nothing more for now.
+    on_wait: Callable[[], None] = lambda: None
 
     def add(self, ctx, call):
         self.calls.append((ctx.task_info.operator_id, ctx.task_info.task_index, call))
@@ -59,6 +62,8 @@ class Rows(SourceOperator):
         self.count = int(config.get("count", 10))
         self.size = int(config.get("batch", 3))
         self.fail = config.get("fail")
+        self.then_wait = bool(config.get("then_wait"))
+        self.trace = trace
 
     def name(self):
         return "test.rows"
@@ -87,7 +92,12 @@ class Rows(SourceOperator):
             collector.broadcast_watermark(Watermark.event_time(part[-1]))
             for n in part:
                 self.view.insert(n % 12, n + 12)
-        return SourceFinishType.FINAL
+        if not self.then_wait:
+            return SourceFinishType.FINAL
+        self.trace.on_wait()
+        while (message := ctx.wait(60)) is None:
+            pass
+        return message.finish_type
 
 
 class Passing(ArrowOperator):
@@ -245,13 +255,15 @@ class Lab:
         document = {"name": "lab", "nodes": nodes, **settings}
         return plan_text(json.dumps(document), file="lab.yaml", plugins=self.plugins, environment={})
 
-    def job(self, nodes, *, executor=None, lanes=None, **settings):
+    def job(self, nodes, *, executor=None, lanes=None, listener=None, **settings):
+        plan = self.plan(nodes, **settings)
         return Job(
-            self.plan(nodes, **settings),
+            plan,
             executor or LocalExecutor(self.plugins),
             plugins=self.plugins,
             storage_url=self.folder,
             lanes=lanes or InlineLanes(),
+            listener=listener(plan) if listener else None,
         )
 
     def run_until(self, job, kind, epoch):

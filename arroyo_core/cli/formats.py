@@ -1,0 +1,28 @@
+"""Times and sizes as people read them."""
+
+from __future__ import annotations
+
+import datetime
+import time
+
+
+def format_time(time_us: int) -> str:
+    moment = datetime.datetime.fromtimestamp(0, datetime.UTC) + datetime.timedelta(microseconds=time_us)
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def format_size(size_bytes: int) -> str:
+    size = float(size_bytes)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"
+
+
+def format_lag(time_us: int) -> str:
+    seconds = time.time() - time_us / 1e6
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
+        if abs(seconds) >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.1f} s"

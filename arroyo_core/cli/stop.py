@@ -1,0 +1,43 @@
+"""`arroyo stop`: asks a running job to stop, from anywhere that reaches its checkpoints."""
+
+from __future__ import annotations
+
+import argparse
+
+from arroyo_core.cli.exits import OK
+from arroyo_core.cli.state_commands import add_job_arguments, open_backend
+from arroyo_core.runtime.events import StopMode
+from arroyo_core.runtime.start import StartError
+from arroyo_core.runtime.stop import StopFile
+
+_MODES = {
+    StopMode.CHECKPOINT: "end the epoch and commit it (default)",
+    StopMode.GRACEFUL: "the same, and tell sources and operators",
+    StopMode.IMMEDIATE: "give the running epoch up",
+}
+
+
+def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "stop",
+        help="ask a running job to stop",
+        description="Ask the driver of a job to stop. Started again, the job goes on where it was.",
+    )
+    add_job_arguments(parser)
+    parser.add_argument(
+        "--mode",
+        choices=[mode.value for mode in StopMode],
+        default=StopMode.CHECKPOINT.value,
+        help="; ".join(f"{mode}: {text}" for mode, text in _MODES.items()),
+    )
+    parser.set_defaults(command=_stop)
+
+
+def _stop(args: argparse.Namespace) -> int:
+    backend = open_backend(args)
+    generation = max(backend.read_facts().generations, default=0)
+    if not generation:
+        raise StartError(f"job {backend.job_id!r} has never been started at {backend.storage.url}")
+    StopFile.at(backend.storage.url, backend.job_id, generation).write(StopMode(args.mode))
+    print(f"{backend.job_id}: asked the driver of generation {generation} to stop ({args.mode})")
+    return OK
