@@ -93,6 +93,11 @@ class OperatorNode:
             self.source.on_start()
         self.chained.on_start()
 
+    def start_compaction(self, epoch: int) -> None:
+        """Called after `on_start`, where tasks may have threads."""
+        for tables in self._tables:
+            tables.start_compaction(epoch)
+
     def receive(self, frame: Frame) -> None:
         """Take a frame from the exchange."""
         self._receiver.accept(frame)

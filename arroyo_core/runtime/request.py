@@ -56,6 +56,8 @@ class TaskEnvironment:
     clock: Clock
     #: A failure now is final: whoever runs the tasks will not try this one again.
     is_last_attempt: bool = True
+    #: Whether work may go on in threads beside the task; without, all calls to storage have one order.
+    is_concurrent: bool = False
 
 
 def source_budget(plan: Plan, *, interval_ms: int | None, rows: int | None, max_bytes: int | None) -> Budget:

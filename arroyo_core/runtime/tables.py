@@ -18,6 +18,10 @@ class OperatorTables:
         self._has_tables = has_tables
         self.ctx: RuntimeContext | None = None
 
+    def start_compaction(self, epoch: int) -> None:
+        """Merge old files beside the epoch, rather than at its end."""
+        self.manager.start_compaction(epoch)
+
     def checkpoint(self, barrier: CheckpointBarrier) -> bytes:
         """Write this epoch's change; returns the metadata to report, nothing for an operator without tables."""
         if not self._has_tables:

@@ -60,6 +60,8 @@ class _WaveTask:
     def run(self, frames: Iterable[Frame]) -> Iterator[pa.RecordBatch]:
         for node in self._nodes:
             node.on_start()
+            if self._environment.is_concurrent:
+                node.start_compaction(self._request.epoch)
         yield from self._run_sources()
         yield from self._run_frames(frames)
         # Topological order: what a chain emits at its barrier reaches its consumers before theirs.

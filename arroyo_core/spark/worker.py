@@ -44,6 +44,7 @@ def run_task(
         plugins=installed_plugins(),
         clock=SystemClock(),
         is_last_attempt=context.attemptNumber() >= TRIES - 1,
+        is_concurrent=True,
     )
     if wave == 0:
         # The rows that started the sources mean nothing; the generator must be used up all the same.

@@ -9,7 +9,7 @@ stay for as long as a kept checkpoint needs them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -81,10 +81,14 @@ def live_bytes(file: StateFile) -> int:
     return max(1, file.size_bytes * (end - start + 1) // span)
 
 
-def compact_table(
+def choose_compaction(
     table: GlobalKeyedTable | ExpiringTimeKeyTable, *, epoch: int, policy: CompactionPolicy
-) -> Compacted | None:
-    """Merge what `choose_files` says, into new files of `epoch`; None if there is nothing to merge."""
+) -> Callable[[], Compacted] | None:
+    """What merges the files that `choose_files` says into new files of `epoch`; None if there is nothing to merge.
+
+    It may be called in another thread, while the table is read and written to: the table itself
+    changes only when it takes the result, with `swap_compacted`.
+    """
     key_range = table.access.task_info.key_range
     shadows = isinstance(table, ExpiringTimeKeyTable) and table.format.is_generational
     table.carried = carry_forward(table.carried, key_range=key_range, shadows=shadows)
@@ -92,6 +96,17 @@ def compact_table(
     if not chosen:
         return None
     is_oldest = file_order(chosen[0]) == file_order(table.carried[0])
+    return lambda: _compact(table, chosen, epoch=epoch, policy=policy, is_oldest=is_oldest)
+
+
+def _compact(
+    table: GlobalKeyedTable | ExpiringTimeKeyTable,
+    chosen: Sequence[StateFile],
+    *,
+    epoch: int,
+    policy: CompactionPolicy,
+    is_oldest: bool,
+) -> Compacted:
     rows = merge_files(table, chosen, is_oldest=is_oldest)
     timestamp_column = table.format.schema.timestamp_column if isinstance(table, ExpiringTimeKeyTable) else None
     written = []
@@ -107,7 +122,7 @@ def compact_table(
         # The merged rows are as old as the newest of them, not as new as this epoch.
         file.epoch, file.subtask_index = chosen[-1].epoch, chosen[-1].subtask_index
         written.append(file)
-    return Compacted(chosen, written)
+    return Compacted(list(chosen), written)
 
 
 def merge_files(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
 from typing import Any
 
 from arroyo_core.api.schema import ArroyoSchema
@@ -18,7 +21,7 @@ from arroyo_core.proto.state_pb2 import (
     TableType,
 )
 from arroyo_core.state.cache import WarmCache
-from arroyo_core.state.compaction import CompactionPolicy, compact_table
+from arroyo_core.state.compaction import CompactionPolicy, choose_compaction
 from arroyo_core.state.compatibility import derive_mismatch
 from arroyo_core.state.config import define_schema, is_undefined
 from arroyo_core.state.expiring_time_key_map import (
@@ -32,7 +35,14 @@ from arroyo_core.state.files import ReadCounts
 from arroyo_core.state.global_keyed_map import GlobalKeyedTable, GlobalKeyedTableCheckpointer, GlobalKeyedView
 from arroyo_core.state.key_views import KeyTimeView, LastKeyValueView
 from arroyo_core.state.merge import join_subtasks, table_files
-from arroyo_core.state.messages import CheckpointMessage, CommitData, CompactionMessage, StateMessage, TableMessage
+from arroyo_core.state.messages import (
+    CheckpointMessage,
+    CommitData,
+    Compacted,
+    CompactionMessage,
+    StateMessage,
+    TableMessage,
+)
 from arroyo_core.state.parquet import ParquetBackend
 from arroyo_core.state.storage import StorageProvider
 from arroyo_core.state.time_views import ExpiringTimeKeyView
@@ -74,6 +84,7 @@ class TableManager:
         }
         self._views: dict[str, Any] = {}
         self._checkpointers: dict[str, TableCheckpointer] = {}
+        self._compactions: dict[str, Future[Compacted]] = {}
 
     @classmethod
     def open(
@@ -243,13 +254,24 @@ class TableManager:
             ParquetBackend(self._access.storage, task.job_id).write_operator_checkpoint_metadata(operator)
         return metadata
 
+    def start_compaction(self, epoch: int) -> None:
+        """Begin to merge old files in another thread, beside the epoch; the checkpoint takes what comes of it.
+
+        Called at most once an epoch, after views were opened. Without it the checkpoint merges by itself.
+        """
+        for name, table in self._tables.items():
+            compact = choose_compaction(table, epoch=epoch, policy=self._compaction)
+            if compact is not None:
+                self._compactions[name] = _compaction_pool(os.getpid()).submit(compact)
+
     def _compact(self, epoch: int) -> int:
         """Merge files of earlier epochs where there are too many; returns the bytes written."""
-        compacted = {
-            name: found
-            for name, table in self._tables.items()
-            if (found := compact_table(table, epoch=epoch, policy=self._compaction)) is not None
-        }
+        compacted: dict[str, Compacted] = {}
+        for name, table in self._tables.items():
+            started = self._compactions.pop(name, None)
+            compact = started.result if started else choose_compaction(table, epoch=epoch, policy=self._compaction)
+            if compact is not None:
+                compacted[name] = compact()
         if compacted:
             self.handle_message(CompactionMessage(compacted))
         return sum(file.size_bytes for found in compacted.values() for file in found.files)
@@ -354,3 +376,9 @@ def _check_compatible(
             )
         files[name] = list(table_files(table))
     return files
+
+
+@lru_cache(maxsize=1)
+def _compaction_pool(_pid: int) -> ThreadPoolExecutor:
+    # One thread: merging must not take the cores from the rows that come in.
+    return ThreadPoolExecutor(1, thread_name_prefix="state-compaction")

@@ -44,6 +44,8 @@ class TableMachine(RuleBasedStateMachine):
         self.model: Any = self.empty_model()
         #: By epoch: the model and the watermark when it was published.
         self.published: dict[int, tuple[Any, int | None]] = {0: (self.empty_model(), None)}
+        #: The epoch beside which files are being merged.
+        self.compacting_epoch = 0
 
     @initialize(parallelism=st.integers(1, 3))
     def start(self, parallelism: int) -> None:
@@ -62,6 +64,13 @@ class TableMachine(RuleBasedStateMachine):
         self.handle_watermark()
         metadata = self.job.take(self.watermark_us)
         self.published[metadata.epoch] = (copy.deepcopy(self.model), self.watermark_us)
+
+    @precondition(lambda self: self.compacting_epoch <= self.job.epoch)
+    @rule()
+    def start_compaction(self) -> None:
+        self.compacting_epoch = self.job.epoch + 1
+        for manager in self.job.managers:
+            manager.start_compaction(self.compacting_epoch)
 
     @precondition(lambda self: self.job.epoch > 0)
     @rule(keep=st.integers(1, 3))
@@ -84,6 +93,7 @@ class TableMachine(RuleBasedStateMachine):
 
     def reopen(self, parallelism: int) -> None:
         self.job.resume(parallelism)
+        self.compacting_epoch = 0
         model, self.watermark_us = self.published[self.job.epoch]
         self.model = copy.deepcopy(model)
         self.restored()
