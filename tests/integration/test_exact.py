@@ -5,8 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -15,6 +13,7 @@ import pytest
 from arroyo_core import OperatorError, Pipeline
 
 from .conftest import assert_same_rows
+from .waiting import wait_until
 
 DIAMOND = """
 name: diamond
@@ -156,13 +155,6 @@ nodes:
   - {{id: numbers, operator: impulse.source, config: {{rate: 2000}}}}
   - {{id: files, operator: filesystem.sink, inputs: [numbers], config: {{path: {out}, format: parquet}}}}
 """
-
-
-def wait_until(is_true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 120
-    while not is_true():
-        assert time.monotonic() < deadline, "waited for two minutes"
-        time.sleep(0.1)
 
 
 def test_ctrl_c_ends_the_epoch_cleanly_and_every_row_counts_once(tmp_path):

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
-from pathlib import Path
 
 from .conftest import assert_same_rows
+from .terminal import run_until_epochs
 from .test_exact import write
 
 PIPELINE = """
@@ -21,24 +19,10 @@ nodes:
 """
 
 
-def run_until(path: Path, line: str, number: signal.Signals) -> str:
-    """Start `arroyo run`, and send the signal when the line is shown."""
-    command = [str(Path(sys.executable).with_name("arroyo")), "run", str(path), "--master", "local[2]"]
-    seen = []
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=path.parent) as process:
-        assert process.stderr is not None
-        for shown in process.stderr:
-            seen.append(shown)
-            if shown.startswith(line):
-                process.send_signal(number)
-                break
-        seen += process.stderr.readlines() if number is not signal.SIGKILL else []
-    return "".join(seen)
-
-
 def test_a_killed_run_goes_on_at_another_parallelism_and_finishes_once(arroyo, bids, tmp_path):
     path = write(tmp_path, PIPELINE, bids=bids, state=tmp_path / "state", out=tmp_path / "out")
-    run_until(path, "epoch    3", signal.SIGKILL)
+    killed = run_until_epochs(path, 3, number=signal.SIGKILL)
+    assert killed.code == -signal.SIGKILL, killed.text
     done = arroyo("run", path, "--master", "local[2]", "--parallelism", 3)
     assert done.returncode == 0, done.stderr
     assert "resumed: going on after epoch" in done.stderr

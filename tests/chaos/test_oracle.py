@@ -1,0 +1,50 @@
+"""The answer that chaos is measured by notices every kind of harm; without Spark."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from arroyo_core.testing import run_in_process
+
+from ..integration.tally import Tally
+
+JOB = Tally(events=4000, rows_per_epoch=2000, rate=20_000)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    run_in_process(JOB.write(tmp_path / "job"))
+    return tmp_path / "job"
+
+
+def some_file(folder: Path, pattern: str) -> Path:
+    return sorted(folder.glob(pattern))[0]
+
+
+def test_a_run_without_failure_is_exact(folder, tmp_path):
+    assert "state of 64 keys: exact" in JOB.assert_exact(folder, tmp_path / "expected")
+
+
+@pytest.mark.parametrize("sink", ["rows", "windows"])
+def test_a_lost_file_is_noticed(folder, tmp_path, sink):
+    some_file(folder, f"{sink}/part-*").unlink()
+    with pytest.raises(AssertionError, match=f"{sink} differ: missing"):
+        JOB.assert_exact(folder, tmp_path / "expected")
+
+
+@pytest.mark.parametrize("sink", ["rows", "windows"])
+def test_a_file_that_was_committed_twice_is_noticed(folder, tmp_path, sink):
+    path = some_file(folder, f"{sink}/part-*")
+    shutil.copy(path, path.with_name("part-again.parquet"))
+    with pytest.raises(AssertionError, match=f"{sink} differ.*too many"):
+        JOB.assert_exact(folder, tmp_path / "expected")
+
+
+def test_a_state_of_an_earlier_epoch_is_noticed(folder, tmp_path):
+    last = max((folder / "state/tally/checkpoints").iterdir(), key=lambda path: int(path.name))
+    (last / "checkpoint.metadata").unlink()
+    with pytest.raises(AssertionError, match="state of totals differ"):
+        JOB.assert_exact(folder, tmp_path / "expected")

@@ -1,0 +1,136 @@
+"""An example, made small, run whole or in pieces, and all that it wrote as one multiset."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow.ipc as ipc
+import pyarrow.parquet as pq
+
+from arroyo_core import Pipeline
+from arroyo_core.graph.plan import Node
+from arroyo_core.runtime.job import SilentListener
+from arroyo_core.runtime.results import EpochResult, JobResult
+from arroyo_core.runtime.stop import StopSignal
+
+Rows = Counter[tuple[str, str]]
+
+#: More events or numbers than this tell nothing more about being stopped.
+MAX_EVENTS = 40_000
+
+#: A source that counts gives its rows in about so many batches, each an epoch if the budget is one row.
+BATCHES = 6
+
+#: A paced source gives what has become due whenever so much time has passed.
+PACE_S = 0.05
+
+
+def bound(message: Any, field: str) -> int:
+    """End the source early, also one without an end; returns where."""
+    if not message.HasField(field) or getattr(message, field) > MAX_EVENTS:
+        setattr(message, field, MAX_EVENTS)
+    return int(getattr(message, field))
+
+
+def shrink_counting(message: Any, field: str, *, is_cut: bool) -> None:
+    events = bound(message, field)
+    message.ClearField("rate")
+    if is_cut:
+        message.rate = events / BATCHES / PACE_S
+
+
+def shrink_files(message: Any, *, is_cut: bool) -> None:
+    if is_cut:
+        message.batch_rows = 2
+
+
+#: How the config of a source is made small, and for `is_cut` to give few rows at a time. Others run as they are.
+SHRINK: Mapping[str, Callable[..., None]] = {
+    "nexmark.source": lambda message, is_cut: shrink_counting(message, "events", is_cut=is_cut),
+    "impulse.source": lambda message, is_cut: shrink_counting(message, "count", is_cut=is_cut),
+    "filesystem.source": lambda message, is_cut: shrink_files(message, is_cut=is_cut),
+}
+
+
+def load_small(example: Path, *, is_cut: bool) -> Pipeline:
+    """The example with few events; with `is_cut`, in many batches."""
+    pipeline = Pipeline.from_yaml(example)
+
+    def shrunk(node: Node) -> Node:
+        if node.operator not in SHRINK:
+            return node
+        message = pipeline.plugins.registry.constructors[node.operator].config_type.FromString(node.config)
+        SHRINK[node.operator](message, is_cut=is_cut)
+        return dataclasses.replace(node, config=message.SerializeToString())
+
+    nodes = {name: shrunk(node) for name, node in pipeline.plan.nodes.items()}
+    return dataclasses.replace(pipeline, plan=dataclasses.replace(pipeline.plan, nodes=nodes))
+
+
+class StopAfterEpoch(SilentListener):
+    """Asks for a stop when the first epoch of the run is done."""
+
+    def __init__(self, stop: StopSignal) -> None:
+        self._stop = stop
+
+    def on_epoch(self, result: EpochResult, job: JobResult) -> None:
+        self._stop.request()
+
+
+def run_whole(example: Path, spark: Any, state: Path) -> JobResult:
+    pipeline = load_small(example, is_cut=False)
+    return with_checkpoints(pipeline, state, rows=None).run(spark)
+
+
+def run_in_pieces(example: Path, spark: Any, state: Path) -> list[JobResult]:
+    """Two runs that are stopped after their first epoch, and one to the end."""
+    results = []
+    for rows in (1, 1, None):
+        # Made anew each time, as another process would.
+        pipeline = with_checkpoints(load_small(example, is_cut=True), state, rows=rows)
+        stop = StopSignal()
+        listener = StopAfterEpoch(stop) if rows else SilentListener()
+        results.append(pipeline.run(spark, listener=listener, stop=stop))
+    return results
+
+
+def with_checkpoints(pipeline: Pipeline, state: Path, *, rows: int | None) -> Pipeline:
+    checkpoint = dataclasses.replace(pipeline.plan.checkpoint, url=state.as_uri(), rows=rows)
+    return dataclasses.replace(pipeline, plan=dataclasses.replace(pipeline.plan, checkpoint=checkpoint))
+
+
+def written_rows(folder: Path) -> Rows:
+    """Every row of every committed file below the folder, with the folder it is in."""
+    rows: Rows = Counter()
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder)
+        if path.is_file() and not any(part.startswith(("_", ".")) for part in name.parts):
+            rows.update((str(name.parent), row) for row in file_rows(path))
+    return rows
+
+
+def file_rows(path: Path) -> list[str]:
+    match path.suffix:
+        case ".parquet":
+            return [repr(row) for row in pq.ParquetFile(path).read().to_pylist()]
+        case ".arrow":
+            return [repr(row) for row in ipc.open_file(path).read_all().to_pylist()]
+        case ".json" | ".jsonl":
+            return [json.dumps(json.loads(line), sort_keys=True) for line in path.read_text().splitlines()]
+        case ".csv":
+            return path.read_text().splitlines()[1:]
+    raise AssertionError(f"no way to read {path} is known here")
+
+
+def printed_rows(text: str) -> Rows:
+    """Rows that `std.stdout` printed, as JSON, CSV or a table whose header comes with each epoch."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    is_rule = [set(line) <= {"-", "+"} for line in lines]
+    heads = {index - 1 for index, rule in enumerate(is_rule) if rule}
+    kept = [line for index, line in enumerate(lines) if not is_rule[index] and index not in heads]
+    return Counter(("stdout", " | ".join(cell.strip() for cell in line.split(" | "))) for line in kept)

@@ -1,0 +1,48 @@
+"""Every example, stopped twice and resumed, gives the rows of a whole run."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from .example_runs import Rows, printed_rows, run_in_pieces, run_whole, written_rows
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = sorted((ROOT / "examples").rglob("*.yaml"))
+
+
+@pytest.fixture
+def fresh_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """Moves into an empty folder from which the examples find their data, and into which they write.
+
+    It is always the same one, because some rows tell of paths; what was in it is lost.
+    """
+
+    def move() -> Path:
+        folder = tmp_path / "run"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        (folder / "examples").symlink_to(ROOT / "examples")
+        monkeypatch.chdir(folder)
+        return folder
+
+    return move
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=[str(path.relative_to(ROOT / "examples")) for path in EXAMPLES])
+def test_an_example_that_is_stopped_twice_gives_the_rows_of_a_whole_run(example, spark, fresh_folder, capsys):
+    def rows_of(folder: Path) -> Rows:
+        return written_rows(folder / "out") + printed_rows(capsys.readouterr().out)
+
+    folder = fresh_folder()
+    assert run_whole(example, spark, folder / "state").is_finished
+    expected = rows_of(folder)
+    assert expected, "the example gives no rows at all"
+
+    folder = fresh_folder()
+    results = run_in_pieces(example, spark, folder / "state")
+    assert [result.is_finished for result in results] == [False, False, True]
+    found = rows_of(folder)
+    assert (expected - found, found - expected) == ({}, {})
