@@ -275,8 +275,14 @@ class RecordedNode(_message.Message):
     inputs: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, operator_id: _Optional[str] = ..., operator: _Optional[str] = ..., distribution: _Optional[str] = ..., version: _Optional[str] = ..., is_source: _Optional[bool] = ..., inputs: _Optional[_Iterable[str]] = ...) -> None: ...
 
+class RecordedNodes(_message.Message):
+    __slots__ = ("nodes",)
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    nodes: _containers.RepeatedCompositeFieldContainer[RecordedNode]
+    def __init__(self, nodes: _Optional[_Iterable[_Union[RecordedNode, _Mapping]]] = ...) -> None: ...
+
 class CheckpointMetadata(_message.Message):
-    __slots__ = ("job_id", "epoch", "min_epoch", "start_time_us", "finish_time_us", "parent_epoch", "generation", "attempt_id", "needs_commit", "operators", "plugins", "udfs", "is_final", "properties", "nodes")
+    __slots__ = ("job_id", "epoch", "min_epoch", "start_time_us", "finish_time_us", "parent_epoch", "generation", "attempt_id", "needs_commit", "operators", "plugins", "udfs", "is_final", "properties")
     class PropertiesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -298,7 +304,6 @@ class CheckpointMetadata(_message.Message):
     UDFS_FIELD_NUMBER: _ClassVar[int]
     IS_FINAL_FIELD_NUMBER: _ClassVar[int]
     PROPERTIES_FIELD_NUMBER: _ClassVar[int]
-    NODES_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     epoch: int
     min_epoch: int
@@ -313,8 +318,7 @@ class CheckpointMetadata(_message.Message):
     udfs: _containers.RepeatedCompositeFieldContainer[DistributionDigest]
     is_final: bool
     properties: _containers.ScalarMap[str, bytes]
-    nodes: _containers.RepeatedCompositeFieldContainer[RecordedNode]
-    def __init__(self, job_id: _Optional[str] = ..., epoch: _Optional[int] = ..., min_epoch: _Optional[int] = ..., start_time_us: _Optional[int] = ..., finish_time_us: _Optional[int] = ..., parent_epoch: _Optional[int] = ..., generation: _Optional[int] = ..., attempt_id: _Optional[bytes] = ..., needs_commit: _Optional[bool] = ..., operators: _Optional[_Iterable[_Union[OperatorCheckpointMetadata, _Mapping]]] = ..., plugins: _Optional[_Iterable[_Union[DistributionDigest, _Mapping]]] = ..., udfs: _Optional[_Iterable[_Union[DistributionDigest, _Mapping]]] = ..., is_final: _Optional[bool] = ..., properties: _Optional[_Mapping[str, bytes]] = ..., nodes: _Optional[_Iterable[_Union[RecordedNode, _Mapping]]] = ...) -> None: ...
+    def __init__(self, job_id: _Optional[str] = ..., epoch: _Optional[int] = ..., min_epoch: _Optional[int] = ..., start_time_us: _Optional[int] = ..., finish_time_us: _Optional[int] = ..., parent_epoch: _Optional[int] = ..., generation: _Optional[int] = ..., attempt_id: _Optional[bytes] = ..., needs_commit: _Optional[bool] = ..., operators: _Optional[_Iterable[_Union[OperatorCheckpointMetadata, _Mapping]]] = ..., plugins: _Optional[_Iterable[_Union[DistributionDigest, _Mapping]]] = ..., udfs: _Optional[_Iterable[_Union[DistributionDigest, _Mapping]]] = ..., is_final: _Optional[bool] = ..., properties: _Optional[_Mapping[str, bytes]] = ...) -> None: ...
 
 class GenerationClaim(_message.Message):
     __slots__ = ("generation", "time_us", "owner_id")

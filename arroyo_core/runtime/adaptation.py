@@ -12,7 +12,7 @@ from arroyo_core.graph.plan import Plan
 from arroyo_core.proto.exchange_pb2 import CarriedChain, CarriedState, InputWatermark
 from arroyo_core.proto.state_pb2 import CheckpointMetadata, OperatorCheckpointMetadata
 from arroyo_core.runtime.carry import CARRIED
-from arroyo_core.runtime.comparison import OperatorChange
+from arroyo_core.runtime.comparison import OperatorChange, recorded_nodes
 from arroyo_core.state.config import uses_two_phase_commit
 
 
@@ -37,7 +37,7 @@ def adapt_checkpoint(
     adapted.is_final = checkpoint.is_final and not sources
     if CARRIED in checkpoint.properties:
         carried = CarriedState.FromString(checkpoint.properties[CARRIED])
-        recorded = {node.operator_id: list(node.inputs) for node in checkpoint.nodes}
+        recorded = {name: list(node.inputs) for name, node in recorded_nodes(checkpoint).items()}
         adapted_carried = _adapt_carried(carried, plan, renewed, sources, recorded)
         adapted.properties[CARRIED] = adapted_carried.SerializeToString()
     return adapted

@@ -16,12 +16,16 @@ from arroyo_core.proto.state_pb2 import (
     CheckpointMetadata,
     OperatorCheckpointMetadata,
     RecordedNode,
+    RecordedNodes,
     TableCheckpointMetadata,
 )
 from arroyo_core.runtime.declarations import DeclaredOperator
 from arroyo_core.state.compatibility import derive_mismatch, derive_version_mismatch
 from arroyo_core.state.config import uses_two_phase_commit
 from arroyo_core.state.merge import operators_by_id, table_files
+
+#: The property of a checkpoint that holds the pipeline's `RecordedNodes`.
+NODES = "nodes"
 
 
 class ChangeKind(StrEnum):
@@ -83,22 +87,26 @@ class OperatorChange:
         return self.kind is ChangeKind.NEW or (self.kind is ChangeKind.INCOMPATIBLE and is_emptied)
 
 
-def record_nodes(plan: Plan) -> list[RecordedNode]:
-    """What a checkpoint keeps of the plan, for later comparisons."""
-    recorded = []
+def record_nodes(plan: Plan) -> bytes:
+    """What a checkpoint keeps of the plan, as its property `NODES`, for later comparisons."""
+    recorded = RecordedNodes()
     for node in plan.nodes.values():
         inputs = [edge.source for edge in plan.inputs_of(node.id)]
-        recorded.append(
-            RecordedNode(
-                operator_id=node.id,
-                operator=node.operator,
-                distribution=node.origin.distribution,
-                version=node.origin.version,
-                is_source=not inputs,
-                inputs=inputs,
-            )
+        recorded.nodes.add(
+            operator_id=node.id,
+            operator=node.operator,
+            distribution=node.origin.distribution,
+            version=node.origin.version,
+            is_source=not inputs,
+            inputs=inputs,
         )
-    return recorded
+    return recorded.SerializeToString()
+
+
+def recorded_nodes(checkpoint: CheckpointMetadata) -> dict[str, RecordedNode]:
+    """The nodes of the pipeline that wrote a checkpoint, by id; none if it was written before they were recorded."""
+    recorded = RecordedNodes.FromString(checkpoint.properties.get(NODES, b""))
+    return {node.operator_id: node for node in recorded.nodes}
 
 
 def compare_plan(
@@ -110,7 +118,7 @@ def compare_plan(
     counts as state then.
     """
     stored = operators_by_id(checkpoint.operators)
-    recorded = {node.operator_id: node for node in checkpoint.nodes}
+    recorded = recorded_nodes(checkpoint)
     is_pending = checkpoint.needs_commit and not is_committed
     changes = [
         _compare(

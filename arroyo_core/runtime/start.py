@@ -20,7 +20,7 @@ from arroyo_core.graph.plan import Plan
 from arroyo_core.plugin import PluginSet
 from arroyo_core.proto.state_pb2 import CheckpointMetadata
 from arroyo_core.runtime.adaptation import adapt_checkpoint
-from arroyo_core.runtime.comparison import compare_plan, describe_drops
+from arroyo_core.runtime.comparison import NODES, compare_plan, describe_drops, record_nodes
 from arroyo_core.runtime.declarations import declare_operators
 from arroyo_core.state import ParquetBackend, ResolutionKind
 from arroyo_core.state.failures import DamagedStateError, ForkError, IncompatibleCheckpointError, MissingFileError
@@ -135,7 +135,7 @@ def _decide(backend: ParquetBackend, plan: Plan, plugins: PluginSet, options: St
     else:
         fork = find_checkpoint(options.fork_from, job_id=backend.job_id, is_committed_only=True)
         start = _start_fork(fork, backend.job_id)
-    start = replace(start, properties=_inherited(start.checkpoint))
+    start = replace(start, properties={**_inherited(start.checkpoint), NODES: record_nodes(plan)})
     return _Decision(start=_fit(start, plan, plugins, allow_drop=options.allow_drop), fork=fork)
 
 

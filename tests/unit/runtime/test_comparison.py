@@ -13,11 +13,12 @@ from arroyo_core.proto.state_pb2 import (
     OperatorCheckpointMetadata,
     OperatorMetadata,
     RecordedNode,
+    RecordedNodes,
     StateFile,
     TableCheckpointMetadata,
     TableType,
 )
-from arroyo_core.runtime.comparison import ChangeKind, compare_plan, describe_drops
+from arroyo_core.runtime.comparison import NODES, ChangeKind, compare_plan, describe_drops
 from arroyo_core.runtime.declarations import DeclaredOperator
 from arroyo_core.state import global_table_config, global_table_config_with_version, timestamp_table_config
 from arroyo_core.state.compatibility import derive_mismatch
@@ -68,7 +69,13 @@ def checkpoint(*operators, nodes=(), needs_commit=False):
         )
         for name, operator, *inputs in nodes
     ]
-    return CheckpointMetadata(job_id="job", epoch=7, operators=operators, needs_commit=needs_commit, nodes=recorded)
+    return CheckpointMetadata(
+        job_id="job",
+        epoch=7,
+        operators=operators,
+        needs_commit=needs_commit,
+        properties={NODES: RecordedNodes(nodes=recorded).SerializeToString()},
+    )
 
 
 def compare(operators, found, **facts):
