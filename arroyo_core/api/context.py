@@ -75,3 +75,11 @@ class SourceContext(OperatorContext):
     @abstractmethod
     def wait(self, seconds: float) -> ControlMessage | None:
         """Sleep for at most `seconds`, less when a control message arrives; returns that message."""
+
+    def rows_left(self) -> int | None:
+        """How many rows the epoch's budget still has for this source; None if rows are not limited.
+
+        A source that makes its batches as large as it likes keeps them within this, so that an
+        epoch is as small as was asked for. One that cannot is told to stop after the batch.
+        """
+        return None

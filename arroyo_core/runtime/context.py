@@ -131,6 +131,9 @@ class RuntimeSourceContext(RuntimeContext, SourceContext):
                 self._message = self._barrier
         return self._message
 
+    def rows_left(self) -> int | None:
+        return None if self._budget.rows is None else max(0, self._budget.rows - self._rows)
+
     def wait(self, seconds: float) -> ControlMessage | None:
         until = self._monotonic() + seconds
         while (message := self.control()) is None and (left := until - self._monotonic()) > 0:

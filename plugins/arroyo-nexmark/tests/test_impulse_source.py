@@ -88,3 +88,9 @@ def test_a_wrong_option_is_refused_by_name(config: dict[str, Any], field: str):
     with pytest.raises(ConfigError) as caught:
         make(config)
     assert caught.value.field == field
+
+
+def test_an_epoch_has_as_many_rows_as_its_budget_says() -> None:
+    job = SourceHarness(lambda: make({"count": 1000}))
+    assert [job.run(rows=300).table.num_rows for _ in range(4)] == [300, 300, 300, 100]
+    job.close()

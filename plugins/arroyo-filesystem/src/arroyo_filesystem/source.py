@@ -128,7 +128,7 @@ class FilesystemSource(SourceOperator):
         plan: SplitPlan,
         bad_lines: BadLines,
     ) -> SourceFinishType:
-        reader = self._reader(ctx.output_schema.schema, bad_lines)
+        reader = self._reader(ctx, bad_lines)
         for number, begun in list(progress.open_splits(plan)):
             message = ctx.control()
             if message is not None:
@@ -180,18 +180,20 @@ class FilesystemSource(SourceOperator):
             else:
                 yield Split(index, 0, TO_THE_END)
 
-    def _reader(self, schema: pa.Schema, bad_lines: BadLines) -> Reader:
+    def _reader(self, ctx: SourceContext, bad_lines: BadLines) -> Reader:
         settings = self._settings
-        fs = settings.location.fs
+        schema, fs = ctx.output_schema.schema, settings.location.fs
+        rows_left = ctx.rows_left()
+        batch_rows = settings.batch_rows if rows_left is None else min(settings.batch_rows, max(1, rows_left))
         if settings.format is Format.PARQUET:
-            return parquet.ParquetReader(fs, schema=schema, batch_rows=settings.batch_rows)
+            return parquet.ParquetReader(fs, schema=schema, batch_rows=batch_rows)
         if settings.format is Format.ARROW:
-            return arrow_ipc.ArrowReader(fs, schema=schema, batch_rows=settings.batch_rows)
+            return arrow_ipc.ArrowReader(fs, schema=schema, batch_rows=batch_rows)
         return text.TextReader(
             fs,
             kind=settings.format,
             schema=schema,
-            batch_rows=settings.batch_rows,
+            batch_rows=batch_rows,
             dialect=settings.dialect,
             on_bad=bad_lines.add,
         )

@@ -75,7 +75,9 @@ class CountingSource(SourceOperator):
             message = ctx.control()
             if message is not None:
                 return message
-            due = self._budget if pace is None else min(pace.due(), self._budget)
+            rows_left = ctx.rows_left()
+            most = self._budget if rows_left is None else min(self._budget, max(1, rows_left))
+            due = most if pace is None else min(pace.due(), most)
             if due == 0 and pace is not None:
                 ctx.wait(pace.seconds_to_wait())
                 continue
