@@ -18,6 +18,7 @@ from arroyo_core.cli.formats import format_size
 from arroyo_core.errors import ConfigError
 from arroyo_core.proto.state_pb2 import CheckpointMetadata
 from arroyo_core.state import ParquetBackend, StorageProvider, get_storage_provider
+from arroyo_core.state.fork import forked_from
 from arroyo_core.state.inspection import (
     diff_tables,
     find_jobs,
@@ -106,6 +107,7 @@ def _show(args: argparse.Namespace) -> int:
         "epoch": metadata.epoch,
         "min_epoch": metadata.min_epoch,
         "parent_epoch": metadata.parent_epoch,
+        "forked_from": str(forked_from(metadata) or "-"),
         "generation": metadata.generation,
         "started": _time(metadata.start_time_us),
         "finished": _time(metadata.finish_time_us),

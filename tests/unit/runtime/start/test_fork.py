@@ -8,7 +8,7 @@ from arroyo_core.errors import Domain, error_domain
 from arroyo_core.runtime import start as start_module
 from arroyo_core.runtime.events import Committed, Published
 from arroyo_core.runtime.start import StartError, StartOptions, resolve_start
-from arroyo_core.state import FencedError, StorageProvider, paths
+from arroyo_core.state import FencedError, StorageProvider, commit_data, paths
 from arroyo_core.state.failures import DamagedStateError, ForkError, MissingFileError
 from arroyo_core.state.fork import ForkSource, forked_from
 from arroyo_core.state.protocol import referenced_paths
@@ -48,6 +48,8 @@ def test_the_forked_checkpoint_is_the_new_jobs_own(runs, fork):
     found = runs.checkpoint(2, "copy")
     assert (found.job_id, found.epoch, found.parent_epoch, found.generation) == ("copy", 2, 0, 1)
     assert not found.needs_commit
+    assert not any(data for operator in found.operators for data in commit_data(operator).values())
+    assert any(data for operator in runs.checkpoint(2).operators for data in commit_data(operator).values())
     assert {operator.operator_metadata.job_id for operator in found.operators} == {"copy"}
     assert all(paths.check_reference("copy", path) for path in referenced_paths(found))
     assert found.attempt_id != runs.checkpoint(2).attempt_id
@@ -240,6 +242,15 @@ def test_a_damaged_file_is_not_forked(runs, fork):
     with pytest.raises(DamagedStateError, match="is not what was written"):
         runs.run(fork(), name="copy")
     assert runs.backend("copy").list_epochs() == []
+
+
+def test_files_of_a_remote_store_are_copied_side_by_side(runs, fork, monkeypatch):
+    """Checked on every file, as if the store were far away."""
+    other = runs.kill(Committed, 3)
+    monkeypatch.setattr(StorageProvider, "is_remote", True)
+    forked = runs.kill(Committed, 4, fork(), name="copy")
+    monkeypatch.undo()
+    assert (other + forked + runs.run(name="copy")).is_exact
 
 
 def test_a_fork_that_drops_state_copies_only_what_it_keeps(runs, fork, node_of):

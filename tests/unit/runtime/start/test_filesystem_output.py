@@ -1,0 +1,103 @@
+"""Files of `filesystem.sink` when a job goes back, begins anew, or is forked: none is torn, none is lost."""
+
+from collections import Counter
+
+import pyarrow.parquet as pq
+import pytest
+
+from arroyo_core.graph import plan_text
+from arroyo_core.plugin import installed_plugins
+from arroyo_core.runtime.events import Committed, Published
+from arroyo_core.runtime.job import Job
+from arroyo_core.runtime.lanes import InlineLanes
+from arroyo_core.runtime.local import LocalExecutor
+from arroyo_core.runtime.start import StartOptions
+from arroyo_core.state.fork import ForkSource
+
+PIPELINE = """\
+name: {name}
+checkpoint: {{interval: 1h, rows: 1000}}
+nodes:
+  - {{id: numbers, operator: impulse.source, config: {{count: 5000}}}}
+  - {{id: out, operator: filesystem.sink, inputs: [numbers], config: {{path: "{out}"}}}}
+"""
+
+
+class Files:
+    def __init__(self, folder):
+        self.folder = folder
+        self.out = folder / "out"
+
+    def job(self, options=None, *, name="files"):
+        plugins = installed_plugins()
+        plan = plan_text(PIPELINE.format(name=name, out=self.out), plugins=plugins, environment={})
+        return Job(
+            plan,
+            LocalExecutor(plugins),
+            plugins=plugins,
+            storage_url=str(self.folder / "state"),
+            lanes=InlineLanes(),
+            start=options,
+        )
+
+    def kill(self, kind, epoch, options=None):
+        job = self.job(options)
+        job.begin()
+        while True:
+            event = job.step()
+            if isinstance(event, kind) and event.epoch == epoch:
+                return
+
+    def numbers(self):
+        """How often each number is in a file that a reader would see."""
+        found = Counter()
+        for path in self.out.rglob("*.parquet"):
+            if "_arroyo_staging" not in path.parts:
+                found.update(pq.read_table(path, partitioning=None).column("counter").to_pylist())
+        return found
+
+    def staged(self):
+        return [path for path in self.out.rglob("*") if "_arroyo_staging" in path.parts and path.is_file()]
+
+
+@pytest.fixture
+def files(tmp_path):
+    return Files(tmp_path)
+
+
+def test_an_epoch_that_was_staged_and_given_up_never_becomes_visible(files):
+    files.kill(Published, 3)
+    assert len(files.numbers()) < 3000
+    assert files.staged()
+    files.job(StartOptions(from_epoch=2)).run()
+    assert files.numbers() == Counter(range(5000))
+    assert files.staged() == []
+
+
+def test_going_back_repeats_exactly_what_came_after_the_epoch(files):
+    files.kill(Committed, 2)
+    before = files.numbers()
+    files.kill(Committed, 3)
+    twice = files.numbers() - before
+    files.job(StartOptions(from_epoch=2)).run()
+    assert files.numbers() == Counter(range(5000)) + twice
+    assert twice
+
+
+def test_a_fresh_start_repeats_everything(files):
+    files.kill(Committed, 2)
+    before = files.numbers()
+    files.job(StartOptions(is_fresh=True, is_forced=True)).run()
+    assert files.numbers() == Counter(range(5000)) + before
+
+
+def test_a_fork_into_the_same_folder_neither_commits_nor_sweeps_what_the_other_job_staged(files):
+    files.kill(Published, 3)
+    staged = files.staged()
+    before = files.numbers()
+    fork = StartOptions(fork_from=ForkSource(url=str(files.folder / "state"), job_id="files"))
+    files.job(fork, name="copy").run()
+    assert files.numbers() == Counter(range(5000))
+    assert files.staged() == staged
+    files.job().run()
+    assert files.numbers() == Counter(range(5000)) + (Counter(range(5000)) - before)
