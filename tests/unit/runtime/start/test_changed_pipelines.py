@@ -112,14 +112,15 @@ def test_a_new_source_makes_a_pipeline_whose_data_ended_run_on(runs, changed, no
     assert set(output.numbers.values()) == {1}
 
 
-def test_a_source_that_begins_anew_is_heard_again_behind_an_end(runs, changed, node_of):
+@pytest.mark.parametrize("rows", [4, 1000])
+def test_a_source_that_begins_anew_is_heard_again_behind_an_end(runs, changed, node_of, rows):
     """The chain behind it was closed, at the end of time: both are forgotten with the source's position."""
     runs.run()
     nodes = changed(rows=node_of("numbers", "rows", count=24), totals=node_of("totals", "totals", "numbers"))
     nodes[-1] = node_of("copies", "sink", "numbers")
     with pytest.raises(IncompatibleCheckpointError):
         runs.check(nodes=nodes)
-    output = runs.run(DROP, nodes=nodes)
+    output = runs.run(DROP, nodes=nodes, checkpoint={"interval": "1h", "rows": rows})
     assert output.numbers - runs.numbers == dict.fromkeys(doubled(runs), 1)
     assert runs.numbers - output.numbers == {}
 
