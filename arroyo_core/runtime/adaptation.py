@@ -39,7 +39,9 @@ def adapt_checkpoint(
         carried = CarriedState.FromString(checkpoint.properties[CARRIED])
         recorded = {name: list(node.inputs) for name, node in recorded_nodes(checkpoint).items()}
         adapted_carried = _adapt_carried(carried, plan, renewed, sources, recorded)
-        adapted.properties[CARRIED] = adapted_carried.SerializeToString()
+        # Equal messages need not have equal bytes: what did not change stays as it was written.
+        if adapted_carried != carried:
+            adapted.properties[CARRIED] = adapted_carried.SerializeToString()
     return adapted
 
 
