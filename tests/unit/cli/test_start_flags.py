@@ -1,8 +1,10 @@
 """The flags of `arroyo run` that say how a job starts, and `arroyo plan --against`."""
 
 import json
+import re
 import sys
 import types
+from pathlib import Path
 
 import pytest
 
@@ -55,6 +57,17 @@ def given(monkeypatch):
 def test_flags_become_options(given, flags, expected):
     assert main(["run", "p.yaml", *flags]) == 0
     assert given[0][0] == expected
+
+
+def test_every_flag_in_the_documentation_exists(capsys):
+    text = (Path(__file__).parents[3] / "docs/pipelines.md").read_text()
+    named = set(re.findall(r"--[a-z]+(?:-[a-z]+)*", text))
+    known = set()
+    for command in ("run", "plan"):
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
+        known |= set(re.findall(r"--[a-z]+(?:-[a-z]+)*", capsys.readouterr().out))
+    assert {"--from-epoch", "--fresh", "--force", "--fork-from", "--allow-drop", "--against"} <= named <= known
 
 
 def test_restarts_and_metrics_have_defaults(given):

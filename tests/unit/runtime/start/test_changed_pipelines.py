@@ -166,6 +166,21 @@ def test_watermarks_follow_the_node_that_feeds_an_input(runs, changed, node_of):
     assert inputs(adapted) == inputs(checkpoint)[::-1]
 
 
+def test_an_operator_that_starts_empty_forgets_its_event_time_and_its_neighbours_do_not(runs, changed, node_of):
+    runs.kill(Committed, 2)
+    plan = runs.plan(changed(totals=node_of("totals", "passing", "rows", keys=["key"])))
+    changes = compare_plan(declare_operators(plan, runs.lab.plugins), runs.checkpoint(2))
+    adapted = adapt_checkpoint(runs.checkpoint(2), plan, changes)
+
+    def event_times(found):
+        chains = CarriedState.FromString(found.properties[CARRIED]).chains
+        return {name: time_us for chain in chains for name, time_us in chain.operators.items()}
+
+    before = event_times(runs.checkpoint(2))
+    assert set(before) == {"rows", "totals", "sums", "copies"}
+    assert event_times(adapted) == {name: time_us for name, time_us in before.items() if name != "totals"}
+
+
 class Windowed(ArrowOperator):
     """Keeps every row of its input, in a table whose columns it gives when it starts."""
 
