@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +14,9 @@ from google.protobuf.json_format import ParseDict
 
 from arroyo_core.api import ArrowOperator, ArroyoSchema, Registry, Watermark
 from arroyo_core.testing import OperatorHarness
+
+# Models that several test files share.
+sys.path.insert(0, str(Path(__file__).parent / "support"))
 
 
 class Harness(OperatorHarness):

@@ -42,7 +42,16 @@ BIDS = pa.RecordBatch.from_pydict(
 )
 
 #: What the examples leave of the four rows above.
-ROWS_LEFT = {"big": 1, "all_bids": 8, "tagged": 5, "nowhere": 0, "out": 0}
+ROWS_LEFT = {
+    "big": 1,
+    "all_bids": 8,
+    "tagged": 5,
+    "nowhere": 0,
+    "out": 0,
+    "busy": 3,
+    "per_item": 3,
+    "hot": 16,
+}
 
 
 class Bids(SourceOperator):

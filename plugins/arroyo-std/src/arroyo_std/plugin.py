@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from arroyo_core.api import Registry
 from arroyo_core.plugin import hookimpl
-from arroyo_std import constructors
+from arroyo_std import constructors, window_constructors
 
 
 @hookimpl
@@ -17,3 +17,5 @@ def arroyo_register(registry: Registry) -> None:
     registry.add("std.unnest", constructors.UnnestConstructor())
     registry.add("std.stdout", constructors.StdoutConstructor())
     registry.add("std.blackhole", constructors.BlackholeConstructor())
+    registry.add("std.tumbling_window", window_constructors.TumblingWindowConstructor())
+    registry.add("std.sliding_window", window_constructors.SlidingWindowConstructor())

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from arroyo_core.proto import options_pb2 as arroyo__core_dot_proto_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14\x61rroyo_std/std.proto\x12\narroyo_std\x1a\x1f\x61rroyo_core/proto/options.proto\"\'\n\x0c\x46ilterConfig\x12\x17\n\tpredicate\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\",\n\x0fNamedExpression\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03sql\x18\x02 \x01(\t\"c\n\rProjectConfig\x12\x36\n\x0b\x65xpressions\x18\x01 \x03(\x0b\x32\x1b.arroyo_std.NamedExpressionB\x04\x88\xb5\x18\x01\x12\x0c\n\x04keep\x18\x02 \x03(\t\x12\x0c\n\x04\x64rop\x18\x03 \x03(\t\"!\n\x0bKeyByConfig\x12\x12\n\x04keys\x18\x01 \x03(\tB\x04\xa0\xb5\x18\x01\"\xb9\x01\n\x0fWatermarkConfig\x12\x0e\n\x06\x63olumn\x18\x01 \x01(\t\x12\x1f\n\x0cmax_lateness\x18\x02 \x01(\x03\x42\x04\x90\xb5\x18\x01H\x00\x88\x01\x01\x12\x19\n\x06period\x18\x03 \x01(\x03\x42\x04\x90\xb5\x18\x01H\x01\x88\x01\x01\x12\x1c\n\tidle_time\x18\x04 \x01(\x03\x42\x04\x90\xb5\x18\x01H\x02\x88\x01\x01\x12\x12\n\nexpression\x18\x05 \x01(\tB\x0f\n\r_max_latenessB\t\n\x07_periodB\x0c\n\n_idle_time\"\r\n\x0bUnionConfig\"S\n\x0cUnnestConfig\x12\x14\n\x06\x63olumn\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\x12\n\n\x02\x61s\x18\x02 \x01(\t\x12\r\n\x05outer\x18\x03 \x01(\x08\x12\x12\n\nordinality\x18\x04 \x01(\t\"\x86\x01\n\x0cStdoutConfig\x12(\n\x06\x66ormat\x18\x01 \x01(\x0e\x32\x18.arroyo_std.OutputFormat\x12\x12\n\x05limit\x18\x02 \x01(\rH\x00\x88\x01\x01\x12\x1b\n\x0emax_cell_width\x18\x03 \x01(\rH\x01\x88\x01\x01\x42\x08\n\x06_limitB\x11\n\x0f_max_cell_width\"\x11\n\x0f\x42lackholeConfig*K\n\x0cOutputFormat\x12\x1d\n\x19OUTPUT_FORMAT_UNSPECIFIED\x10\x00\x12\x08\n\x04json\x10\x01\x12\x07\n\x03\x63sv\x10\x02\x12\t\n\x05table\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14\x61rroyo_std/std.proto\x12\narroyo_std\x1a\x1f\x61rroyo_core/proto/options.proto\"\'\n\x0c\x46ilterConfig\x12\x17\n\tpredicate\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\",\n\x0fNamedExpression\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03sql\x18\x02 \x01(\t\"c\n\rProjectConfig\x12\x36\n\x0b\x65xpressions\x18\x01 \x03(\x0b\x32\x1b.arroyo_std.NamedExpressionB\x04\x88\xb5\x18\x01\x12\x0c\n\x04keep\x18\x02 \x03(\t\x12\x0c\n\x04\x64rop\x18\x03 \x03(\t\"!\n\x0bKeyByConfig\x12\x12\n\x04keys\x18\x01 \x03(\tB\x04\xa0\xb5\x18\x01\"\xb9\x01\n\x0fWatermarkConfig\x12\x0e\n\x06\x63olumn\x18\x01 \x01(\t\x12\x1f\n\x0cmax_lateness\x18\x02 \x01(\x03\x42\x04\x90\xb5\x18\x01H\x00\x88\x01\x01\x12\x19\n\x06period\x18\x03 \x01(\x03\x42\x04\x90\xb5\x18\x01H\x01\x88\x01\x01\x12\x1c\n\tidle_time\x18\x04 \x01(\x03\x42\x04\x90\xb5\x18\x01H\x02\x88\x01\x01\x12\x12\n\nexpression\x18\x05 \x01(\tB\x0f\n\r_max_latenessB\t\n\x07_periodB\x0c\n\n_idle_time\"\r\n\x0bUnionConfig\"S\n\x0cUnnestConfig\x12\x14\n\x06\x63olumn\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\x12\n\n\x02\x61s\x18\x02 \x01(\t\x12\r\n\x05outer\x18\x03 \x01(\x08\x12\x12\n\nordinality\x18\x04 \x01(\t\"\x86\x01\n\x0cStdoutConfig\x12(\n\x06\x66ormat\x18\x01 \x01(\x0e\x32\x18.arroyo_std.OutputFormat\x12\x12\n\x05limit\x18\x02 \x01(\rH\x00\x88\x01\x01\x12\x1b\n\x0emax_cell_width\x18\x03 \x01(\rH\x01\x88\x01\x01\x42\x08\n\x06_limitB\x11\n\x0f_max_cell_width\"\x11\n\x0f\x42lackholeConfig\"\x86\x01\n\tAggregate\x12\x16\n\x08\x66unction\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\x12\x0e\n\x06\x63olumn\x18\x02 \x01(\t\x12\n\n\x02\x61s\x18\x03 \x01(\t\x12\x0e\n\x06\x66ilter\x18\x04 \x01(\t\x12\x17\n\npercentile\x18\x05 \x01(\x01H\x00\x88\x01\x01\x12\r\n\x05other\x18\x06 \x01(\tB\r\n\x0b_percentile\"\xe3\x01\n\x14TumblingWindowConfig\x12\x16\n\x04size\x18\x01 \x01(\x03\x42\x08\x90\xb5\x18\x01\xa0\xb5\x18\x01\x12\x14\n\x06offset\x18\x02 \x01(\x03\x42\x04\x90\xb5\x18\x01\x12\x0c\n\x04keys\x18\x03 \x03(\t\x12)\n\naggregates\x18\x04 \x03(\x0b\x32\x15.arroyo_std.Aggregate\x12\x1e\n\x10\x61llowed_lateness\x18\x05 \x01(\x03\x42\x04\x90\xb5\x18\x01\x12\x1e\n\x04late\x18\x06 \x01(\x0e\x32\x10.arroyo_std.Late\x12$\n\x04time\x18\x07 \x01(\x0e\x32\x16.arroyo_std.WindowTime\"\xfb\x01\n\x13SlidingWindowConfig\x12\x16\n\x04size\x18\x01 \x01(\x03\x42\x08\x90\xb5\x18\x01\xa0\xb5\x18\x01\x12\x17\n\x05slide\x18\x02 \x01(\x03\x42\x08\x90\xb5\x18\x01\xa0\xb5\x18\x01\x12\x0c\n\x04keys\x18\x03 \x03(\t\x12)\n\naggregates\x18\x04 \x03(\x0b\x32\x15.arroyo_std.Aggregate\x12\x1e\n\x10\x61llowed_lateness\x18\x05 \x01(\x03\x42\x04\x90\xb5\x18\x01\x12\x1e\n\x04late\x18\x06 \x01(\x0e\x32\x10.arroyo_std.Late\x12$\n\x04time\x18\x07 \x01(\x0e\x32\x16.arroyo_std.WindowTime\x12\x14\n\x06offset\x18\x08 \x01(\x03\x42\x04\x90\xb5\x18\x01\"\xcb\x01\n\x13SessionWindowConfig\x12\x15\n\x03gap\x18\x01 \x01(\x03\x42\x08\x90\xb5\x18\x01\xa0\xb5\x18\x01\x12\x0c\n\x04keys\x18\x02 \x03(\t\x12)\n\naggregates\x18\x03 \x03(\x0b\x32\x15.arroyo_std.Aggregate\x12\x1e\n\x10\x61llowed_lateness\x18\x04 \x01(\x03\x42\x04\x90\xb5\x18\x01\x12\x1e\n\x04late\x18\x05 \x01(\x0e\x32\x10.arroyo_std.Late\x12$\n\x04time\x18\x06 \x01(\x0e\x32\x16.arroyo_std.WindowTime\"\xae\x01\n\x17UpdatingAggregateConfig\x12\x0c\n\x04keys\x18\x01 \x03(\t\x12/\n\naggregates\x18\x02 \x03(\x0b\x32\x15.arroyo_std.AggregateB\x04\xa0\xb5\x18\x01\x12\x16\n\x03ttl\x18\x03 \x01(\x03\x42\x04\x90\xb5\x18\x01H\x00\x88\x01\x01\x12!\n\x0e\x66lush_interval\x18\x04 \x01(\x03\x42\x04\x90\xb5\x18\x01H\x01\x88\x01\x01\x42\x06\n\x04_ttlB\x11\n\x0f_flush_interval*K\n\x0cOutputFormat\x12\x1d\n\x19OUTPUT_FORMAT_UNSPECIFIED\x10\x00\x12\x08\n\x04json\x10\x01\x12\x07\n\x03\x63sv\x10\x02\x12\t\n\x05table\x10\x03*7\n\x04Late\x12\x14\n\x10LATE_UNSPECIFIED\x10\x00\x12\x08\n\x04\x64rop\x10\x01\x12\x0f\n\x0bside_output\x10\x02*D\n\nWindowTime\x12\x1b\n\x17WINDOW_TIME_UNSPECIFIED\x10\x00\x12\t\n\x05\x65vent\x10\x01\x12\x0e\n\nprocessing\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -46,8 +46,38 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_WATERMARKCONFIG'].fields_by_name['idle_time']._serialized_options = b'\220\265\030\001'
   _globals['_UNNESTCONFIG'].fields_by_name['column']._loaded_options = None
   _globals['_UNNESTCONFIG'].fields_by_name['column']._serialized_options = b'\240\265\030\001'
-  _globals['_OUTPUTFORMAT']._serialized_start=736
-  _globals['_OUTPUTFORMAT']._serialized_end=811
+  _globals['_AGGREGATE'].fields_by_name['function']._loaded_options = None
+  _globals['_AGGREGATE'].fields_by_name['function']._serialized_options = b'\240\265\030\001'
+  _globals['_TUMBLINGWINDOWCONFIG'].fields_by_name['size']._loaded_options = None
+  _globals['_TUMBLINGWINDOWCONFIG'].fields_by_name['size']._serialized_options = b'\220\265\030\001\240\265\030\001'
+  _globals['_TUMBLINGWINDOWCONFIG'].fields_by_name['offset']._loaded_options = None
+  _globals['_TUMBLINGWINDOWCONFIG'].fields_by_name['offset']._serialized_options = b'\220\265\030\001'
+  _globals['_TUMBLINGWINDOWCONFIG'].fields_by_name['allowed_lateness']._loaded_options = None
+  _globals['_TUMBLINGWINDOWCONFIG'].fields_by_name['allowed_lateness']._serialized_options = b'\220\265\030\001'
+  _globals['_SLIDINGWINDOWCONFIG'].fields_by_name['size']._loaded_options = None
+  _globals['_SLIDINGWINDOWCONFIG'].fields_by_name['size']._serialized_options = b'\220\265\030\001\240\265\030\001'
+  _globals['_SLIDINGWINDOWCONFIG'].fields_by_name['slide']._loaded_options = None
+  _globals['_SLIDINGWINDOWCONFIG'].fields_by_name['slide']._serialized_options = b'\220\265\030\001\240\265\030\001'
+  _globals['_SLIDINGWINDOWCONFIG'].fields_by_name['allowed_lateness']._loaded_options = None
+  _globals['_SLIDINGWINDOWCONFIG'].fields_by_name['allowed_lateness']._serialized_options = b'\220\265\030\001'
+  _globals['_SLIDINGWINDOWCONFIG'].fields_by_name['offset']._loaded_options = None
+  _globals['_SLIDINGWINDOWCONFIG'].fields_by_name['offset']._serialized_options = b'\220\265\030\001'
+  _globals['_SESSIONWINDOWCONFIG'].fields_by_name['gap']._loaded_options = None
+  _globals['_SESSIONWINDOWCONFIG'].fields_by_name['gap']._serialized_options = b'\220\265\030\001\240\265\030\001'
+  _globals['_SESSIONWINDOWCONFIG'].fields_by_name['allowed_lateness']._loaded_options = None
+  _globals['_SESSIONWINDOWCONFIG'].fields_by_name['allowed_lateness']._serialized_options = b'\220\265\030\001'
+  _globals['_UPDATINGAGGREGATECONFIG'].fields_by_name['aggregates']._loaded_options = None
+  _globals['_UPDATINGAGGREGATECONFIG'].fields_by_name['aggregates']._serialized_options = b'\240\265\030\001'
+  _globals['_UPDATINGAGGREGATECONFIG'].fields_by_name['ttl']._loaded_options = None
+  _globals['_UPDATINGAGGREGATECONFIG'].fields_by_name['ttl']._serialized_options = b'\220\265\030\001'
+  _globals['_UPDATINGAGGREGATECONFIG'].fields_by_name['flush_interval']._loaded_options = None
+  _globals['_UPDATINGAGGREGATECONFIG'].fields_by_name['flush_interval']._serialized_options = b'\220\265\030\001'
+  _globals['_OUTPUTFORMAT']._serialized_start=1740
+  _globals['_OUTPUTFORMAT']._serialized_end=1815
+  _globals['_LATE']._serialized_start=1817
+  _globals['_LATE']._serialized_end=1872
+  _globals['_WINDOWTIME']._serialized_start=1874
+  _globals['_WINDOWTIME']._serialized_end=1942
   _globals['_FILTERCONFIG']._serialized_start=69
   _globals['_FILTERCONFIG']._serialized_end=108
   _globals['_NAMEDEXPRESSION']._serialized_start=110
@@ -66,4 +96,14 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_STDOUTCONFIG']._serialized_end=715
   _globals['_BLACKHOLECONFIG']._serialized_start=717
   _globals['_BLACKHOLECONFIG']._serialized_end=734
+  _globals['_AGGREGATE']._serialized_start=737
+  _globals['_AGGREGATE']._serialized_end=871
+  _globals['_TUMBLINGWINDOWCONFIG']._serialized_start=874
+  _globals['_TUMBLINGWINDOWCONFIG']._serialized_end=1101
+  _globals['_SLIDINGWINDOWCONFIG']._serialized_start=1104
+  _globals['_SLIDINGWINDOWCONFIG']._serialized_end=1355
+  _globals['_SESSIONWINDOWCONFIG']._serialized_start=1358
+  _globals['_SESSIONWINDOWCONFIG']._serialized_end=1561
+  _globals['_UPDATINGAGGREGATECONFIG']._serialized_start=1564
+  _globals['_UPDATINGAGGREGATECONFIG']._serialized_end=1738
 # @@protoc_insertion_point(module_scope)

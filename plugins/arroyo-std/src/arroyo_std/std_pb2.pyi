@@ -14,10 +14,28 @@ class OutputFormat(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     json: _ClassVar[OutputFormat]
     csv: _ClassVar[OutputFormat]
     table: _ClassVar[OutputFormat]
+
+class Late(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    LATE_UNSPECIFIED: _ClassVar[Late]
+    drop: _ClassVar[Late]
+    side_output: _ClassVar[Late]
+
+class WindowTime(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    WINDOW_TIME_UNSPECIFIED: _ClassVar[WindowTime]
+    event: _ClassVar[WindowTime]
+    processing: _ClassVar[WindowTime]
 OUTPUT_FORMAT_UNSPECIFIED: OutputFormat
 json: OutputFormat
 csv: OutputFormat
 table: OutputFormat
+LATE_UNSPECIFIED: Late
+drop: Late
+side_output: Late
+WINDOW_TIME_UNSPECIFIED: WindowTime
+event: WindowTime
+processing: WindowTime
 
 class FilterConfig(_message.Message):
     __slots__ = ("predicate",)
@@ -91,3 +109,84 @@ class StdoutConfig(_message.Message):
 class BlackholeConfig(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
+
+class Aggregate(_message.Message):
+    __slots__ = ("function", "column", "filter", "percentile", "other")
+    FUNCTION_FIELD_NUMBER: _ClassVar[int]
+    COLUMN_FIELD_NUMBER: _ClassVar[int]
+    AS_FIELD_NUMBER: _ClassVar[int]
+    FILTER_FIELD_NUMBER: _ClassVar[int]
+    PERCENTILE_FIELD_NUMBER: _ClassVar[int]
+    OTHER_FIELD_NUMBER: _ClassVar[int]
+    function: str
+    column: str
+    filter: str
+    percentile: float
+    other: str
+    def __init__(self, function: _Optional[str] = ..., column: _Optional[str] = ..., filter: _Optional[str] = ..., percentile: _Optional[float] = ..., other: _Optional[str] = ..., **kwargs) -> None: ...
+
+class TumblingWindowConfig(_message.Message):
+    __slots__ = ("size", "offset", "keys", "aggregates", "allowed_lateness", "late", "time")
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    KEYS_FIELD_NUMBER: _ClassVar[int]
+    AGGREGATES_FIELD_NUMBER: _ClassVar[int]
+    ALLOWED_LATENESS_FIELD_NUMBER: _ClassVar[int]
+    LATE_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    size: int
+    offset: int
+    keys: _containers.RepeatedScalarFieldContainer[str]
+    aggregates: _containers.RepeatedCompositeFieldContainer[Aggregate]
+    allowed_lateness: int
+    late: Late
+    time: WindowTime
+    def __init__(self, size: _Optional[int] = ..., offset: _Optional[int] = ..., keys: _Optional[_Iterable[str]] = ..., aggregates: _Optional[_Iterable[_Union[Aggregate, _Mapping]]] = ..., allowed_lateness: _Optional[int] = ..., late: _Optional[_Union[Late, str]] = ..., time: _Optional[_Union[WindowTime, str]] = ...) -> None: ...
+
+class SlidingWindowConfig(_message.Message):
+    __slots__ = ("size", "slide", "keys", "aggregates", "allowed_lateness", "late", "time", "offset")
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    SLIDE_FIELD_NUMBER: _ClassVar[int]
+    KEYS_FIELD_NUMBER: _ClassVar[int]
+    AGGREGATES_FIELD_NUMBER: _ClassVar[int]
+    ALLOWED_LATENESS_FIELD_NUMBER: _ClassVar[int]
+    LATE_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    size: int
+    slide: int
+    keys: _containers.RepeatedScalarFieldContainer[str]
+    aggregates: _containers.RepeatedCompositeFieldContainer[Aggregate]
+    allowed_lateness: int
+    late: Late
+    time: WindowTime
+    offset: int
+    def __init__(self, size: _Optional[int] = ..., slide: _Optional[int] = ..., keys: _Optional[_Iterable[str]] = ..., aggregates: _Optional[_Iterable[_Union[Aggregate, _Mapping]]] = ..., allowed_lateness: _Optional[int] = ..., late: _Optional[_Union[Late, str]] = ..., time: _Optional[_Union[WindowTime, str]] = ..., offset: _Optional[int] = ...) -> None: ...
+
+class SessionWindowConfig(_message.Message):
+    __slots__ = ("gap", "keys", "aggregates", "allowed_lateness", "late", "time")
+    GAP_FIELD_NUMBER: _ClassVar[int]
+    KEYS_FIELD_NUMBER: _ClassVar[int]
+    AGGREGATES_FIELD_NUMBER: _ClassVar[int]
+    ALLOWED_LATENESS_FIELD_NUMBER: _ClassVar[int]
+    LATE_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    gap: int
+    keys: _containers.RepeatedScalarFieldContainer[str]
+    aggregates: _containers.RepeatedCompositeFieldContainer[Aggregate]
+    allowed_lateness: int
+    late: Late
+    time: WindowTime
+    def __init__(self, gap: _Optional[int] = ..., keys: _Optional[_Iterable[str]] = ..., aggregates: _Optional[_Iterable[_Union[Aggregate, _Mapping]]] = ..., allowed_lateness: _Optional[int] = ..., late: _Optional[_Union[Late, str]] = ..., time: _Optional[_Union[WindowTime, str]] = ...) -> None: ...
+
+class UpdatingAggregateConfig(_message.Message):
+    __slots__ = ("keys", "aggregates", "ttl", "flush_interval")
+    KEYS_FIELD_NUMBER: _ClassVar[int]
+    AGGREGATES_FIELD_NUMBER: _ClassVar[int]
+    TTL_FIELD_NUMBER: _ClassVar[int]
+    FLUSH_INTERVAL_FIELD_NUMBER: _ClassVar[int]
+    keys: _containers.RepeatedScalarFieldContainer[str]
+    aggregates: _containers.RepeatedCompositeFieldContainer[Aggregate]
+    ttl: int
+    flush_interval: int
+    def __init__(self, keys: _Optional[_Iterable[str]] = ..., aggregates: _Optional[_Iterable[_Union[Aggregate, _Mapping]]] = ..., ttl: _Optional[int] = ..., flush_interval: _Optional[int] = ...) -> None: ...

@@ -1,0 +1,1 @@
+"""Aggregate functions whose states merge: what windows, updating aggregates and joins group rows with."""

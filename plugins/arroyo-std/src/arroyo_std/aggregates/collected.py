@@ -1,0 +1,163 @@
+"""Aggregates that keep values: count_distinct, median, list, and any function over rows that may be taken back.
+
+Their states grow with the distinct values of a group (`list`: with its rows).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from arroyo_std.aggregates.function import Aggregate, Rows, States
+from arroyo_std.aggregates.groups import Codes, Groups
+from arroyo_std.aggregates.lists import flatten, gather, lengths_of, tally
+
+
+class Multiset(Aggregate):
+    """The distinct values of a group, each with how often it occurs. Nulls do not count."""
+
+    is_retractable = True
+
+    def __init__(self, columns: Sequence[str], kinds: Sequence[pa.DataType], *, has_nulls: bool = False) -> None:
+        self._columns = columns
+        self._kinds = kinds
+        self._has_nulls = has_nulls
+
+    def state_fields(self) -> list[tuple[str, pa.DataType]]:
+        names = ["values"] if len(self._columns) == 1 else [f"values_{place}" for place in range(len(self._columns))]
+        lists = [(name, pa.list_(kind)) for name, kind in zip(names, self._kinds, strict=True)]
+        return [*lists, ("counts", pa.list_(pa.int64()))]
+
+    def partial(self, rows: Rows, groups: Groups) -> States:
+        selected, columns, keep = rows.select(groups, self._columns, has_nulls=self._has_nulls)
+        return self._gather(*tally(selected, columns, np.ones(int(keep.sum()), dtype=np.int64)))
+
+    def merge(self, states: States, groups: Groups) -> States:
+        parents, (*columns, counts) = flatten(states)
+        elements = Groups(groups.codes[parents], groups.count, has_empty=True)
+        return self._gather(*tally(elements, columns, counts.to_numpy()))
+
+    def subtract(self, states: States, others: States) -> States:
+        kept, (*columns, counts) = flatten(states)
+        gone, (*gone_columns, gone_counts) = flatten(others)
+        codes = np.concatenate([kept, gone])
+        joined = [pa.concat_arrays([left, right]) for left, right in zip(columns, gone_columns, strict=True)]
+        both = np.concatenate([counts.to_numpy(), -gone_counts.to_numpy()])
+        return self._gather(*tally(Groups(codes, len(states[0]), has_empty=True), joined, both))
+
+    def finish(self, states: States) -> pa.Array:
+        return states[0]
+
+    def _gather(self, groups: Groups, columns: list[pa.Array], counts: Codes) -> States:
+        lists = gather(groups, [*columns, pa.array(counts)])
+        fields = self.state_fields()
+        return [each if each.type == kind else each.cast(kind) for each, (_, kind) in zip(lists, fields, strict=True)]
+
+
+class CountDistinct(Multiset):
+    """How many distinct values there are, exactly."""
+
+    output_type = pa.int64()
+
+    def __init__(self, column: str, kind: pa.DataType) -> None:
+        super().__init__([column], [kind])
+
+    def finish(self, states: States) -> pa.Array:
+        # What was taken back more often than it was given is not there.
+        parents, (_, counts) = flatten(states)
+        is_there = counts.to_numpy() > 0
+        return pa.array(np.bincount(parents[is_there], minlength=len(states[0])).astype(np.int64))
+
+
+class Median(Multiset):
+    """The middle value, exactly; the mean of the two middle values of an even number of them."""
+
+    output_type = pa.float64()
+
+    def __init__(self, column: str, kind: pa.DataType) -> None:
+        super().__init__([column], [kind])
+
+    def finish(self, states: States) -> pa.Array:
+        parents, (values, counts) = flatten(states)
+        numbers = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        weights = np.maximum(counts.to_numpy(), 0)
+        order = np.lexsort((numbers, parents))
+        parents, numbers, weights = parents[order], numbers[order], weights[order]
+        totals = np.zeros(len(states[0]), dtype=np.int64)
+        np.add.at(totals, parents, weights)
+        if not len(numbers):
+            return pa.nulls(len(totals), pa.float64())
+        ends = np.cumsum(weights)
+        before = np.cumsum(totals) - totals
+        size = np.maximum(totals, 1)
+        # The element at a position is the first whose running count exceeds it.
+        middles = [
+            numbers[np.minimum(np.searchsorted(ends, before + position, side="right"), len(numbers) - 1)]
+            for position in ((size - 1) // 2, size // 2)
+        ]
+        return pa.array((middles[0] + middles[1]) / 2, pa.float64(), mask=totals == 0)
+
+
+class ListOf(Aggregate):
+    """All values, nulls too, in no promised order; null where there is none."""
+
+    def __init__(self, column: str, kind: pa.DataType) -> None:
+        self._column = column
+        self.output_type = pa.list_(kind)
+
+    def state_fields(self) -> list[tuple[str, pa.DataType]]:
+        return [("values", self.output_type)]
+
+    def partial(self, rows: Rows, groups: Groups) -> States:
+        selected, columns, _ = rows.select(groups, [self._column], has_nulls=True)
+        return gather(selected, columns)
+
+    def merge(self, states: States, groups: Groups) -> States:
+        parents, elements = flatten(states)
+        return gather(Groups(groups.codes[parents], groups.count, has_empty=True), elements)
+
+    def finish(self, states: States) -> pa.Array:
+        is_empty = pa.array(lengths_of(states[0]) == 0)
+        return pc.if_else(is_empty, pa.scalar(None, self.output_type), states[0])
+
+
+class Recomputed(Aggregate):
+    """A function that cannot take back rows, over the multiset of all rows that count.
+
+    The inner function sees the rows anew whenever a result is wanted, so its cost grows with the group.
+    """
+
+    is_retractable = True
+    _TIME = "_time_us"
+
+    def __init__(self, inner: Aggregate, columns: Sequence[str], kinds: Sequence[pa.DataType]) -> None:
+        self._inner = inner
+        self._columns = list(columns)
+        self._rows = Multiset([*columns, self._TIME], [*kinds, pa.int64()], has_nulls=True)
+        self.output_type = inner.output_type
+
+    def state_fields(self) -> list[tuple[str, pa.DataType]]:
+        return self._rows.state_fields()
+
+    def partial(self, rows: Rows, groups: Groups) -> States:
+        timed = Rows({**rows.columns, self._TIME: pa.array(rows.times_us)}, rows.times_us, rows.arrivals, rows.mask)
+        return self._rows.partial(timed, groups)
+
+    def merge(self, states: States, groups: Groups) -> States:
+        return self._rows.merge(states, groups)
+
+    def subtract(self, states: States, others: States) -> States:
+        return self._rows.subtract(states, others)
+
+    def finish(self, states: States) -> pa.Array:
+        parents, (*columns, counts) = flatten(states)
+        rows = np.repeat(np.arange(len(parents)), np.maximum(counts.to_numpy(), 0))
+        places = pa.array(rows)
+        taken = dict(zip([*self._columns, self._TIME], (column.take(places) for column in columns), strict=True))
+        times_us = taken[self._TIME].to_numpy()
+        again = Rows(taken, times_us, np.arange(len(rows)))
+        groups = Groups(parents[rows], len(states[0]), has_empty=True)
+        return self._inner.finish(self._inner.partial(again, groups))

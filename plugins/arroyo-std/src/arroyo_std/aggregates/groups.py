@@ -1,0 +1,167 @@
+"""Which rows belong together: dense group numbers, and the kernels that reduce a column by them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Codes = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_NUMPY_KERNELS = {"min": np.fmin, "max": np.fmax, "sum": np.add}
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One of pyarrow's grouped kernels over a column; `count_all` needs no column."""
+
+    name: str
+    values: pa.Array | None = None
+
+
+class Groups:
+    """Rows with their groups: `codes[i]` is the group of row i, from 0 to `count - 1`.
+
+    A group may be without rows after `where`; kernels give null for it, and counts 0.
+    """
+
+    def __init__(self, codes: Codes, count: int, *, has_empty: bool = False) -> None:
+        self.codes = codes
+        self.count = count
+        self._has_empty = has_empty
+
+    @classmethod
+    def of_columns(cls, columns: Sequence[pa.Array], rows: int) -> Groups:
+        """Group rows by equal values, numbered by first appearance.
+
+        Null equals null, NaN equals NaN, and -0.0 equals 0.0.
+        """
+        if rows == 0:
+            return cls(np.empty(0, dtype=np.int64), 0)
+        codes, count = np.zeros(rows, dtype=np.int64), 1
+        for column in columns:
+            found, size = encode_values(column)
+            codes, count = (found, size) if count == 1 else combine_codes(codes, found, size)
+        return cls(codes, count)
+
+    @classmethod
+    def of_sorted_starts(cls, starts: Mask) -> Groups:
+        """Consecutive rows; a group begins wherever `starts` is true, and at the first row."""
+        codes = np.cumsum(starts, dtype=np.int64)
+        codes -= codes[0] if len(codes) else 0
+        return cls(codes, int(codes[-1]) + 1 if len(codes) else 0)
+
+    def first_rows(self) -> Codes:
+        """The number of the first row of each group; every group must have one."""
+        rows = np.empty(self.count, dtype=np.int64)
+        # Of several assignments to one place the last remains.
+        rows[self.codes[::-1]] = np.arange(len(self.codes) - 1, -1, -1)
+        return rows
+
+    def sizes(self) -> Codes:
+        return np.bincount(self.codes, minlength=self.count).astype(np.int64, copy=False)
+
+    def where(self, mask: Mask) -> Groups:
+        """Only the rows for which `mask` is true; all groups stay."""
+        return Groups(self.codes[mask], self.count, has_empty=True)
+
+    def run(self, kernels: Sequence[Kernel]) -> list[pa.Array]:
+        """The result of each kernel, one value per group, in one pass over the rows for most of them."""
+        results = [self._fast(kernel) for kernel in kernels]
+        slow = [place for place, result in enumerate(results) if result is None]
+        if slow:
+            for place, result in zip(slow, self._group_by([kernels[place] for place in slow]), strict=True):
+                results[place] = result
+        return results
+
+    def _fast(self, kernel: Kernel) -> pa.Array | None:
+        """By numpy, which is several times as fast, where no nulls and no empty groups get in the way."""
+        values = kernel.values
+        if values is None:
+            return pa.array(self.sizes())
+        if values.null_count or self._has_empty or self.count == 0:
+            return None
+        if kernel.name == "count":
+            return pa.array(self.sizes())
+        ufunc = _NUMPY_KERNELS.get(kernel.name)
+        is_number = (
+            pa.types.is_integer(values.type) or pa.types.is_float32(values.type) or pa.types.is_float64(values.type)
+        )
+        if ufunc is None or not is_number:
+            return None
+        numbers = values.to_numpy()
+        if kernel.name == "sum":
+            is_float = pa.types.is_floating(values.type)
+            kind = np.float64 if is_float else np.uint64 if pa.types.is_unsigned_integer(values.type) else np.int64
+            out = np.zeros(self.count, dtype=kind)
+            np.add.at(out, self.codes, numbers.astype(kind, copy=False))
+        else:
+            out = numbers[self.first_rows()]
+            ufunc.at(out, self.codes, numbers)
+        return pa.array(out)
+
+    def _group_by(self, kernels: Sequence[Kernel]) -> list[pa.Array]:
+        names = [f"c{place}" for place in range(len(kernels))]
+        columns = [pa.array(self.codes), *(kernel.values for kernel in kernels)]
+        table = pa.Table.from_arrays(columns, names=["g", *names])
+        wanted = [(name, kernel.name) for name, kernel in zip(names, kernels, strict=True)]
+        found = table.group_by("g", use_threads=False).aggregate(wanted)
+        order = self._place_of(found.column("g").to_numpy())
+        results = []
+        for name, kernel in wanted:
+            result = found.column(f"{name}_{kernel}").combine_chunks()
+            result = result if order is None else result.take(order)
+            results.append(pc.fill_null(result, 0) if kernel == "count" else result)
+        return results
+
+    def _place_of(self, found: Codes) -> pa.Array | None:
+        """Where each group is among the groups found; None if they are all there in order."""
+        if len(found) == self.count and bool((found == np.arange(self.count)).all()):
+            return None
+        places = np.full(self.count, -1, dtype=np.int64)
+        places[found] = np.arange(len(found))
+        return pa.array(places, mask=places < 0)
+
+
+def encode_values(column: pa.Array) -> tuple[Codes, int]:
+    """A number for each value, by first appearance, and how many there are."""
+    kind = column.type
+    if pa.types.is_struct(kind):
+        codes, count = encode_values(column.is_null())
+        for field in column.flatten():
+            codes, count = combine_codes(codes, *encode_values(field))
+        return codes, count
+    if pa.types.is_null(kind):
+        return np.zeros(len(column), dtype=np.int64), min(len(column), 1)
+    encoded = pc.dictionary_encode(canonical(column), null_encoding="encode")
+    return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
+
+
+def combine_codes(codes: Codes, others: Codes, others_count: int) -> tuple[Codes, int]:
+    """A number for each pair, by first appearance, and how many there are."""
+    if others_count == 1:
+        return codes, int(codes.max(initial=-1)) + 1
+    encoded = pc.dictionary_encode(pa.array(codes * others_count + others))
+    return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
+
+
+def canonical(column: pa.Array) -> pa.Array:
+    """The same values in a type that kernels take, with one zero."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return canonical(column.dictionary_decode())
+    if pa.types.is_string_view(kind):
+        return column.cast(pa.string())
+    if pa.types.is_binary_view(kind):
+        return column.cast(pa.binary())
+    if pa.types.is_float16(kind):
+        return canonical(column.cast(pa.float32()))
+    if pa.types.is_floating(kind):
+        # -0.0 + 0.0 is 0.0; the two are one value, and dictionaries tell them apart.
+        return pc.add(column, pa.scalar(0.0, kind))
+    return column

@@ -1,0 +1,124 @@
+"""All aggregates of an operator together: one state row per group, made, merged and finished column by column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from arroyo_core.api import Registry
+from arroyo_core.errors import ConfigError
+from arroyo_std.aggregates.function import Aggregate, KernelAggregate, Rows, States, Times
+from arroyo_std.aggregates.groups import Groups, Kernel
+from arroyo_std.aggregates.registry import AggregateSpec, bind_aggregate
+from arroyo_std.sql import CompiledExpressions, Expression, check_expressions, compile_expressions
+
+
+class AggregatePlan:
+    """The aggregates of one operator, bound to the type of its input. For one thread."""
+
+    def __init__(
+        self, specs: Sequence[AggregateSpec], schema: pa.Schema, registry: Registry, *, is_updating: bool = False
+    ) -> None:
+        self._specs = specs
+        self._registry = registry
+        self._schema = schema
+        self.aggregates: list[Aggregate] = [bind_aggregate(spec, schema, is_updating=is_updating) for spec in specs]
+        self.output_fields = [
+            pa.field(spec.name, aggregate.output_type) for spec, aggregate in zip(specs, self.aggregates, strict=True)
+        ]
+        fields = [each.state_fields() for each in self.aggregates]
+        self.state_fields = [
+            pa.field(f"{spec.name}__{name}", kind)
+            for spec, each in zip(specs, fields, strict=True)
+            for name, kind in each
+        ]
+        ends = np.cumsum([0, *(len(each) for each in fields)])
+        self._slices = [slice(int(start), int(end)) for start, end in pairwise(ends)]
+        #: The filters that differ, and which of them each aggregate has.
+        self._filters = list(dict.fromkeys(spec.filter for spec in specs if spec.filter))
+        self._compiled: CompiledExpressions | None = None
+
+    def check(self) -> None:
+        """Type the filters; for plan time. Raises `ConfigError` at the first that is no condition."""
+        for spec in self._specs:
+            if not spec.filter:
+                continue
+            field = f"{spec.field}.filter"
+            expression = Expression(name="filter", sql=spec.filter, field=field)
+            found = check_expressions([expression], self._schema, self._registry).schema.field(0).type
+            if not pa.types.is_boolean(found):
+                raise ConfigError(f"the filter is {found}, not boolean", field=field, value=spec.filter)
+
+    def start(self) -> None:
+        """Plan the filters, before the first rows."""
+        if self._filters:
+            fields = {spec.filter: f"{spec.field}.filter" for spec in reversed(self._specs)}
+            expressions = [
+                Expression(name=f"f{place}", sql=sql, field=fields[sql]) for place, sql in enumerate(self._filters)
+            ]
+            self._compiled = compile_expressions(expressions, self._schema, self._registry)
+
+    def partial(self, batch: pa.RecordBatch, groups: Groups, *, times_us: Times, arrivals: Times) -> States:
+        """The state columns, one row per group, of a batch of rows."""
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        masks: dict[str, pa.BooleanArray] = {}
+        if self._compiled is not None:
+            found = self._compiled.evaluate(batch).columns
+            masks = {sql: pc.fill_null(mask, False) for sql, mask in zip(self._filters, found, strict=True)}
+        by_mask = {None: Rows(columns, times_us, arrivals)} | {
+            sql: Rows(columns, times_us, arrivals, mask) for sql, mask in masks.items()
+        }
+        rows = [by_mask[spec.filter or None] for spec in self._specs]
+        return self._run(
+            groups,
+            lambda place, aggregate: aggregate.lift(rows[place]),
+            lambda place, aggregate: aggregate.partial(rows[place], groups),
+        )
+
+    def merge(self, states: Sequence[pa.Array], groups: Groups) -> States:
+        """One state row per group from several."""
+        parts = [list(states[part]) for part in self._slices]
+        return self._run(
+            groups,
+            lambda place, aggregate: aggregate.combine(parts[place]),
+            lambda place, aggregate: aggregate.merge(parts[place], groups),
+        )
+
+    def subtract(self, states: Sequence[pa.Array], others: Sequence[pa.Array]) -> States:
+        """Each state row without the rows of the other."""
+        return [
+            column
+            for aggregate, part in zip(self.aggregates, self._slices, strict=True)
+            for column in aggregate.subtract(list(states[part]), list(others[part]))
+        ]
+
+    def finish(self, states: Sequence[pa.Array]) -> list[pa.Array]:
+        """The results, one row per state row."""
+        return [
+            aggregate.finish(list(states[part])) for aggregate, part in zip(self.aggregates, self._slices, strict=True)
+        ]
+
+    def _run(
+        self,
+        groups: Groups,
+        kernels_of: Callable[[int, KernelAggregate], list[Kernel]],
+        states_of: Callable[[int, Aggregate], States],
+    ) -> States:
+        """All kernels in one pass, everything else on its own."""
+        kernels = {
+            place: kernels_of(place, aggregate)
+            for place, aggregate in enumerate(self.aggregates)
+            if isinstance(aggregate, KernelAggregate)
+        }
+        results = iter(groups.run([kernel for each in kernels.values() for kernel in each]))
+        states: States = []
+        for place, aggregate in enumerate(self.aggregates):
+            if isinstance(aggregate, KernelAggregate):
+                states += aggregate.lower([next(results) for _ in kernels[place]])
+            else:
+                states += states_of(place, aggregate)
+        return states

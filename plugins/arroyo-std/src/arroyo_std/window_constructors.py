@@ -1,0 +1,100 @@
+"""From configs to windows and updating aggregates: what can be checked without knowing the inputs is checked here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from arroyo_core.api import ConstructedOperator, OperatorConstructor, Registry
+from arroyo_core.api.units import format_duration_us
+from arroyo_core.errors import ConfigError
+from arroyo_std import std_pb2
+from arroyo_std.std_pb2 import Aggregate, SlidingWindowConfig, TumblingWindowConfig
+
+if TYPE_CHECKING:
+    from arroyo_std.aggregates.registry import AggregateSpec
+    from arroyo_std.windows.windowed import WindowSettings
+
+WindowConfig = TumblingWindowConfig | SlidingWindowConfig
+
+
+class TumblingWindowConstructor(OperatorConstructor[TumblingWindowConfig]):
+    """Makes `std.tumbling_window`."""
+
+    config_type = TumblingWindowConfig
+
+    def with_config(self, config: TumblingWindowConfig, registry: Registry) -> ConstructedOperator:
+        from arroyo_std.windows.tumbling import Grid, TumblingWindow
+
+        check_positive(config.size, "size")
+        grid = Grid(size_us=config.size, slide_us=config.size, offset_us=config.offset % config.size)
+        return ConstructedOperator.from_operator(TumblingWindow(grid, window_settings(config), registry))
+
+
+class SlidingWindowConstructor(OperatorConstructor[SlidingWindowConfig]):
+    """Makes `std.sliding_window`."""
+
+    config_type = SlidingWindowConfig
+
+    def with_config(self, config: SlidingWindowConfig, registry: Registry) -> ConstructedOperator:
+        from arroyo_std.windows.tumbling import Grid, SlidingWindow
+
+        check_positive(config.size, "size")
+        check_positive(config.slide, "slide")
+        if config.size % config.slide:
+            raise ConfigError(
+                f"the slide must divide the size: {format_duration_us(config.slide)} does not divide "
+                f"{format_duration_us(config.size)}",
+                field="slide",
+                value=format_duration_us(config.slide),
+            )
+        grid = Grid(size_us=config.size, slide_us=config.slide, offset_us=config.offset % config.slide)
+        return ConstructedOperator.from_operator(SlidingWindow(grid, window_settings(config), registry))
+
+
+def window_settings(config: WindowConfig) -> WindowSettings:
+    """What all windows are told; raises `ConfigError` at the field that is wrong."""
+    from arroyo_std.windows.windowed import WindowSettings
+
+    if config.allowed_lateness < 0:
+        raise ConfigError("a duration must not be negative", field="allowed_lateness", value=config.allowed_lateness)
+    if config.late == std_pb2.side_output:
+        raise ConfigError(
+            "late rows cannot go to a side output yet", field="late", value="side_output", allowed=["drop"]
+        )
+    is_processing_time = config.time == std_pb2.processing
+    if is_processing_time and config.allowed_lateness:
+        raise ConfigError(
+            "rows are never late in processing time", field="allowed_lateness", value=config.allowed_lateness
+        )
+    return WindowSettings(
+        keys=tuple(config.keys),
+        aggregates=aggregate_specs(config.aggregates),
+        allowed_lateness_us=config.allowed_lateness,
+        is_processing_time=is_processing_time,
+    )
+
+
+def aggregate_specs(aggregates: Iterable[Aggregate]) -> tuple[AggregateSpec, ...]:
+    """The aggregates of a config, with their paths in it."""
+    from arroyo_std.aggregates.registry import AggregateSpec
+
+    return tuple(
+        AggregateSpec(
+            function=each.function,
+            field=f"aggregates[{position}]",
+            column=each.column or None,
+            # `as` is a word of Python's, so the attribute cannot be written.
+            alias=getattr(each, "as") or None,
+            filter=each.filter or None,
+            percentile=each.percentile if each.HasField("percentile") else None,
+            other=each.other or None,
+        )
+        for position, each in enumerate(aggregates)
+    )
+
+
+def check_positive(value_us: int, field: str) -> None:
+    """Raise `ConfigError` at `field` unless the duration is more than zero."""
+    if value_us <= 0:
+        raise ConfigError("the duration must be more than zero", field=field, value=value_us)

@@ -1,0 +1,87 @@
+"""The columns of windowed aggregates: of the output, and of the partial aggregates in state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from arroyo_core.api import ArroyoSchema, Registry
+from arroyo_core.errors import ConfigError
+from arroyo_std.aggregates.plan import AggregatePlan
+from arroyo_std.aggregates.registry import AggregateSpec
+from arroyo_std.columns import check_column, check_unique, normal_type
+from arroyo_std.windows.times import TIME_TYPE, Times, time_array
+
+WINDOW_START = "window_start"
+WINDOW_END = "window_end"
+#: The event time of a window's row: one microsecond before its end, the last moment that belongs to it.
+WINDOW_TIME = "window_time"
+WINDOW_COLUMNS = (WINDOW_START, WINDOW_END, WINDOW_TIME)
+
+
+def key_fields(keys: Sequence[str], stream: ArroyoSchema) -> list[pa.Field]:
+    """The fields of the key columns, in plain types; raises `ConfigError` at the key that is none."""
+    for position, key in enumerate(keys):
+        check_column(key, stream.names, field=f"keys[{position}]")
+    check_unique(keys, field="keys")
+    return [pa.field(key, normal_type(stream.schema.field(key).type)) for key in keys]
+
+
+def check_names(specs: Sequence[AggregateSpec], taken: Sequence[str]) -> None:
+    """Raise `ConfigError` at the first aggregate whose name another column has."""
+    seen = set(taken)
+    for spec in specs:
+        if spec.name in seen:
+            raise ConfigError(
+                f"there is a column {spec.name!r} already: give another name", field=f"{spec.field}.as", value=spec.name
+            )
+        seen.add(spec.name)
+
+
+class WindowLayout:
+    """Keys, window and aggregates of one operator, for inputs of one type."""
+
+    def __init__(
+        self, keys: Sequence[str], specs: Sequence[AggregateSpec], stream: ArroyoSchema, registry: Registry
+    ) -> None:
+        self.keys = tuple(keys)
+        self.key_fields = key_fields(keys, stream)
+        for position, key in enumerate(keys):
+            if key in WINDOW_COLUMNS:
+                raise ConfigError(
+                    f"the output has a column {key!r} of its own: rename the key with std.project",
+                    field=f"keys[{position}]",
+                    value=key,
+                )
+        check_names(specs, [*keys, *WINDOW_COLUMNS])
+        self.plan = AggregatePlan(specs, stream.schema, registry)
+        window = [pa.field(name, TIME_TYPE) for name in WINDOW_COLUMNS]
+        self.output = ArroyoSchema(
+            pa.schema([*self.key_fields, *window, *self.plan.output_fields]), WINDOW_TIME, self.keys
+        )
+        #: Partial aggregates by key and by the start of a window, or of the part of one.
+        self.state = ArroyoSchema(
+            pa.schema([*self.key_fields, pa.field(WINDOW_START, TIME_TYPE), *self.plan.state_fields]),
+            WINDOW_START,
+            self.keys,
+        )
+
+    def key_columns(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        """The keys of a batch of the input, in plain types."""
+        columns = [batch.column(key) for key in self.keys]
+        return [
+            column if column.type == field.type else column.cast(field.type)
+            for column, field in zip(columns, self.key_fields, strict=True)
+        ]
+
+    def states_of(self, rows: pa.RecordBatch) -> list[pa.Array]:
+        """The state columns of rows of `state`."""
+        return list(rows.columns[-len(self.plan.state_fields) :]) if self.plan.state_fields else []
+
+    def finish(
+        self, keys: Sequence[pa.Array], states: Sequence[pa.Array], *, starts_us: Times, ends_us: Times
+    ) -> pa.RecordBatch:
+        """Rows of the output."""
+        window = [time_array(starts_us), time_array(ends_us), time_array(ends_us - 1)]
+        return pa.RecordBatch.from_arrays([*keys, *window, *self.plan.finish(states)], schema=self.output.schema)

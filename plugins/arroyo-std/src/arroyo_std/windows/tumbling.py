@@ -1,0 +1,155 @@
+"""`std.tumbling_window` and `std.sliding_window`: windows of a fixed size on a grid."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from arroyo_core.api import OperatorContext, Registry
+from arroyo_core.api.units import format_duration_us
+from arroyo_core.state import timestamp_table_config
+from arroyo_std.aggregates.groups import Groups
+from arroyo_std.windows.bins import BinStore
+from arroyo_std.windows.layout import WINDOW_START, WindowLayout
+from arroyo_std.windows.progress import FiringProgress
+from arroyo_std.windows.times import Times, floor_time, floor_to_grid, time_array, times_us
+from arroyo_std.windows.windowed import UNLIMITED, WindowOperator, WindowSettings
+
+if TYPE_CHECKING:
+    from arroyo_core.proto.state_pb2 import TableConfig
+
+BINS_TABLE = "t"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """Windows of `size`, one beginning at `offset` and at every `slide` before and after it."""
+
+    size_us: int
+    slide_us: int
+    offset_us: int = 0
+
+
+class BinnedWindow(WindowOperator):
+    """Keeps partial aggregates by key and bin, a bin being as long as the slide."""
+
+    def __init__(self, grid: Grid, settings: WindowSettings, registry: Registry) -> None:
+        super().__init__(settings, registry)
+        self._grid = grid
+
+    def shortest_us(self) -> int:
+        return self._grid.slide_us
+
+    def state_tables(self, layout: WindowLayout | None) -> dict[str, TableConfig]:
+        retention = timedelta(microseconds=self._grid.size_us + self._settings.allowed_lateness_us)
+        return {
+            BINS_TABLE: timestamp_table_config(
+                BINS_TABLE,
+                "partial aggregates by key and bin",
+                UNLIMITED if self._settings.is_processing_time else retention,
+                False,
+                layout.state if layout else None,
+            )
+        }
+
+    def open(self, layout: WindowLayout, ctx: OperatorContext) -> None:
+        ctx.table_manager.define_table(BINS_TABLE, layout.state)
+        self.store = BinStore(layout, ctx.table_manager.get_expiring_time_key_table(BINS_TABLE))
+
+    def row_ends_us(self, times: Times) -> Times:
+        return self._bins(times) + self._grid.size_us
+
+    def add(self, layout: WindowLayout, batch: pa.RecordBatch, *, times: Times, arrivals: Times) -> None:
+        bins = self._bins(times)
+        keys = layout.key_columns(batch)
+        # Most batches lie in one bin, and need not be grouped by it.
+        by_bin = [pa.array(bins)] if bins.min() != bins.max() else []
+        groups = Groups.of_columns([*keys, *by_bin], batch.num_rows)
+        first = groups.first_rows()
+        states = layout.plan.partial(batch, groups, times_us=times, arrivals=arrivals)
+        taken = [key.take(pa.array(first)) for key in keys]
+        self.store.add(
+            pa.RecordBatch.from_arrays([*taken, time_array(bins[first]), *states], schema=layout.state.schema)
+        )
+
+    def save(self, epoch: int) -> None:
+        self.store.flush(epoch)
+
+    def _bins(self, times: Times) -> Times:
+        return floor_to_grid(times, self._grid.slide_us, self._grid.offset_us)
+
+
+class TumblingWindow(BinnedWindow):
+    """Every row is in one window."""
+
+    def name(self) -> str:
+        return "std.tumbling_window"
+
+    def display_window(self) -> list[tuple[str, str]]:
+        offset_us = self._grid.offset_us
+        return [
+            ("size", format_duration_us(self._grid.size_us)),
+            ("offset", format_duration_us(offset_us) if offset_us else ""),
+        ]
+
+    def fire(self, layout: WindowLayout, *, until_us: int, progress: FiringProgress) -> Iterator[pa.RecordBatch]:
+        rows = self.store.take_before(floor_time(until_us, self._grid.size_us, self._grid.offset_us))
+        if rows is not None:
+            starts = times_us(rows.column(WINDOW_START))
+            keys = [rows.column(key) for key in layout.keys]
+            yield layout.finish(keys, layout.states_of(rows), starts_us=starts, ends_us=starts + self._grid.size_us)
+
+
+class SlidingWindow(BinnedWindow):
+    """Every row is in `size / slide` windows; each window merges the bins it spans."""
+
+    def name(self) -> str:
+        return "std.sliding_window"
+
+    def display_window(self) -> list[tuple[str, str]]:
+        return [("size", format_duration_us(self._grid.size_us)), ("slide", format_duration_us(self._grid.slide_us))]
+
+    def fire(self, layout: WindowLayout, *, until_us: int, progress: FiringProgress) -> Iterator[pa.RecordBatch]:
+        grid = self._grid
+        last_end_us = floor_time(until_us, grid.slide_us, grid.offset_us)
+        fired_us = progress.fired_us - self._settings.allowed_lateness_us
+        if last_end_us <= fired_us and not progress.is_uneven:
+            return
+        starts = self.store.starts()
+        for end_us in self._ends(starts, after_us=fired_us, until_us=last_end_us):
+            parts = self.store.read(starts[bisect_left(starts, end_us - grid.size_us) : bisect_left(starts, end_us)])
+            rows = self._unfired(parts, end_us=end_us, progress=progress)
+            if rows.num_rows:
+                yield self._merge_window(layout, rows, end_us)
+        self.store.drop_before(last_end_us - grid.size_us + grid.slide_us)
+
+    def _ends(self, starts: list[int], *, after_us: int, until_us: int) -> list[int]:
+        """The ends of windows that have rows and are due, in order."""
+        grid = self._grid
+        offsets = range(grid.slide_us, grid.size_us + 1, grid.slide_us)
+        ends = {start + offset for start in starts for offset in offsets}
+        return sorted(end for end in ends if after_us < end <= until_us)
+
+    def _unfired(self, parts: list[pa.RecordBatch], *, end_us: int, progress: FiringProgress) -> pa.RecordBatch:
+        """The rows of keys for which the window has not fired yet."""
+        rows = parts[0] if len(parts) == 1 else pa.concat_batches(parts)
+        if not progress.is_uneven:
+            return rows
+        fired_us = progress.fired_for(rows) - self._settings.allowed_lateness_us
+        return rows.filter(pa.array(np.asarray(fired_us < end_us)))
+
+    def _merge_window(self, layout: WindowLayout, rows: pa.RecordBatch, end_us: int) -> pa.RecordBatch:
+        keys = [rows.column(key) for key in layout.keys]
+        groups = Groups.of_columns(keys, rows.num_rows)
+        first = pa.array(groups.first_rows())
+        ends = np.full(groups.count, end_us, dtype=np.int64)
+        states = layout.plan.merge(layout.states_of(rows), groups)
+        return layout.finish(
+            [key.take(first) for key in keys], states, starts_us=ends - self._grid.size_us, ends_us=ends
+        )

@@ -1,0 +1,230 @@
+"""What all windows share: event times, late rows, watermarks, and when to fire."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from arroyo_core.api import (
+    END_OF_TIME_US,
+    ArrowCollector,
+    ArrowOperator,
+    ArroyoSchema,
+    CheckpointBarrier,
+    DisplayableOperator,
+    OperatorContext,
+    Registry,
+    Watermark,
+)
+from arroyo_core.api.units import format_duration_us
+from arroyo_core.errors import ConfigError
+from arroyo_core.state import global_table_config
+from arroyo_std.aggregates.registry import AggregateSpec
+from arroyo_std.windows.layout import WindowLayout
+from arroyo_std.windows.progress import NEVER_US, FiringProgress, StoredProgress, restore_progress
+from arroyo_std.windows.times import Times, times_us
+
+if TYPE_CHECKING:
+    from arroyo_core.proto.state_pb2 import TableConfig
+
+PROGRESS_TABLE = "p"
+
+#: Longer than any stream: for tables whose times are not those of the watermark.
+UNLIMITED = timedelta(days=10_000_000)
+
+#: Rows of one output batch, about.
+OUTPUT_ROWS = 65_536
+
+#: Processing-time windows are looked at several times per window, but not so often that it costs anything.
+_TICKS_PER_WINDOW = 8
+_MIN_TICK = timedelta(milliseconds=10)
+_MAX_TICK = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowSettings:
+    """What all kinds of windows are told."""
+
+    keys: tuple[str, ...]
+    aggregates: tuple[AggregateSpec, ...]
+    allowed_lateness_us: int = 0
+    is_processing_time: bool = False
+
+
+class WindowOperator(ArrowOperator):
+    """Groups rows by keys and windows; a window's rows come out when the watermark, less the allowed lateness,
+    reaches its end. Every window fires once.
+
+    A row is late when the last window it could be in has fired: it is counted and dropped.
+    """
+
+    def __init__(self, settings: WindowSettings, registry: Registry) -> None:
+        self._settings = settings
+        self._registry = registry
+        self._layout: WindowLayout | None = None
+
+    @abstractmethod
+    def shortest_us(self) -> int:
+        """How long a window lasts at least."""
+
+    @abstractmethod
+    def state_tables(self, layout: WindowLayout | None) -> dict[str, TableConfig]:
+        """The tables, without their columns while there is no layout."""
+
+    @abstractmethod
+    def open(self, layout: WindowLayout, ctx: OperatorContext) -> None:
+        """Take the views of the tables."""
+
+    @abstractmethod
+    def row_ends_us(self, times: Times) -> Times:
+        """For each row the end of the last window it could be in."""
+
+    @abstractmethod
+    def add(self, layout: WindowLayout, batch: pa.RecordBatch, *, times: Times, arrivals: Times) -> None:
+        """Take rows that are not late."""
+
+    @abstractmethod
+    def fire(self, layout: WindowLayout, *, until_us: int, progress: FiringProgress) -> Iterator[pa.RecordBatch]:
+        """Close every window that ends at `until_us` or before, and yield its rows."""
+
+    @abstractmethod
+    def save(self, epoch: int) -> None:
+        """Hand what is only in memory to the tables, for their checkpoint."""
+
+    def output_schema(self, inputs: Sequence[ArroyoSchema]) -> ArroyoSchema:
+        stream = inputs[0]
+        if stream.timestamp_column is None and not self._settings.is_processing_time:
+            raise ConfigError("windows need an event time, and the stream has none: put std.watermark in front")
+        self._layout = self._make_layout(stream)
+        self._layout.plan.check()
+        return self._layout.output
+
+    def routing_keys(self, inputs: Sequence[ArroyoSchema]) -> Sequence[tuple[str, ...] | None]:
+        return [self._settings.keys]
+
+    def tables(self) -> dict[str, TableConfig]:
+        progress = global_table_config(PROGRESS_TABLE, "up to where windows have fired, by subtask")
+        return {**progress, **self.state_tables(self._layout)}
+
+    def tick_interval(self) -> timedelta | None:
+        if not self._settings.is_processing_time:
+            return None
+        interval = timedelta(microseconds=self.shortest_us()) / _TICKS_PER_WINDOW
+        return min(max(interval, _MIN_TICK), _MAX_TICK)
+
+    def display(self) -> DisplayableOperator:
+        settings = self._settings
+        rows = [
+            *self.display_window(),
+            ("keys", ", ".join(settings.keys)),
+            *((spec.name, _shown(spec)) for spec in settings.aggregates),
+            (
+                "allowed lateness",
+                format_duration_us(settings.allowed_lateness_us) if settings.allowed_lateness_us else "",
+            ),
+            ("time", "processing" if settings.is_processing_time else ""),
+        ]
+        return DisplayableOperator(self.name(), [(label, text) for label, text in rows if text])
+
+    @abstractmethod
+    def display_window(self) -> list[tuple[str, str]]:
+        """What `display` tells of the window itself."""
+
+    def on_start(self, ctx: OperatorContext) -> None:
+        stream = ctx.input_schemas[0]
+        layout = self._layout or self._make_layout(stream)
+        layout.plan.start()
+        self._started = layout
+        self._time_column = stream.timestamp_column
+        self._view = ctx.table_manager.get_global_keyed_state(PROGRESS_TABLE, key_type=int, value_type=StoredProgress)
+        stored = restore_progress(self._view.get_all(), task=ctx.task_info)
+        self._progress = FiringProgress(stored, keys=self._settings.keys)
+        # Within an epoch rows are told apart by number, over epochs by epoch.
+        self._arrivals = ctx.epoch << 32
+        self.open(layout, ctx)
+
+    def process_batch(self, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector) -> None:
+        batch, times = self._timed(batch, ctx)
+        if batch.num_rows == 0:
+            return
+        arrivals = np.arange(self._arrivals, self._arrivals + batch.num_rows)
+        self._arrivals += batch.num_rows
+        if self._progress.fired_us > NEVER_US or self._progress.is_uneven:
+            fired_us = self._progress.fired_for(batch) - self._settings.allowed_lateness_us
+            is_late = self.row_ends_us(times) <= fired_us
+            late_rows = int(is_late.sum())
+            if late_rows:
+                ctx.count("late_rows", late_rows)
+                batch, times, arrivals = batch.filter(pa.array(~is_late)), times[~is_late], arrivals[~is_late]
+        if batch.num_rows:
+            self.add(self._started, batch, times=times, arrivals=arrivals)
+
+    def handle_watermark_int(
+        self, watermark: Watermark, ctx: OperatorContext, collector: ArrowCollector
+    ) -> Watermark | None:
+        event_time_us = watermark.event_time_us
+        if event_time_us is None:
+            return None if self._settings.is_processing_time else watermark
+        if event_time_us >= END_OF_TIME_US:
+            self._fire(event_time_us, event_time_us, collector)
+            return watermark
+        if self._settings.is_processing_time:
+            return None
+        until_us = event_time_us - self._settings.allowed_lateness_us
+        self._fire(event_time_us, until_us, collector)
+        # A window that is still open ends after `until_us`, so its row's time is not before it.
+        return Watermark.event_time(until_us)
+
+    def handle_tick(self, tick: int, ctx: OperatorContext, collector: ArrowCollector) -> None:
+        self._fire_by_clock(ctx, collector)
+
+    def handle_checkpoint(self, barrier: CheckpointBarrier, ctx: OperatorContext, collector: ArrowCollector) -> None:
+        self._fire_by_clock(ctx, collector)
+        self.save(barrier.epoch)
+        task = ctx.task_info
+        self._view.insert(task.task_index, self._progress.store())
+        if task.task_index == 0:
+            # What subtasks of a higher parallelism left behind has been taken over when this epoch began.
+            for left_behind in [key for key in self._view.get_all() if key >= task.parallelism]:
+                self._view.remove(left_behind)
+
+    def _make_layout(self, stream: ArroyoSchema) -> WindowLayout:
+        return WindowLayout(self._settings.keys, self._settings.aggregates, stream, self._registry)
+
+    def _timed(self, batch: pa.RecordBatch, ctx: OperatorContext) -> tuple[pa.RecordBatch, Times]:
+        """The rows that have a time, and their times."""
+        if self._settings.is_processing_time:
+            # Clocks differ between hosts: what has fired stays fired.
+            now_us = max(ctx.clock.now_us(), self._progress.fired_us)
+            return batch, np.full(batch.num_rows, now_us, dtype=np.int64)
+        column = batch.column(self._time_column)
+        if column.null_count:
+            ctx.count("null_event_times", column.null_count)
+            batch = batch.filter(column.is_valid())
+            column = batch.column(self._time_column)
+        return batch, times_us(column)
+
+    def _fire_by_clock(self, ctx: OperatorContext, collector: ArrowCollector) -> None:
+        if not self._settings.is_processing_time or self._progress.fired_us >= END_OF_TIME_US:
+            return
+        now_us = max(ctx.clock.now_us(), self._progress.fired_us)
+        self._fire(now_us, now_us, collector)
+        collector.broadcast_watermark(Watermark.event_time(now_us))
+
+    def _fire(self, fired_us: int, until_us: int, collector: ArrowCollector) -> None:
+        for batch in self.fire(self._started, until_us=until_us, progress=self._progress):
+            for start in range(0, batch.num_rows, OUTPUT_ROWS):
+                collector.collect(batch.slice(start, OUTPUT_ROWS))
+        self._progress.advance(fired_us)
+
+
+def _shown(spec: AggregateSpec) -> str:
+    columns = ", ".join(name for name in (spec.column, spec.other) if name) or "*"
+    percentile = f", {spec.percentile}" if spec.percentile is not None else ""
+    return f"{spec.function}({columns}{percentile})" + (f" where {spec.filter}" if spec.filter else "")
