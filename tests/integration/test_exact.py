@@ -116,10 +116,21 @@ def test_a_failing_operator_shows_python_and_no_java(spark, bids, tmp_path):
     assert not (tmp_path / "out").exists() or not list((tmp_path / "out").glob("part-*"))
 
 
-def test_a_lasting_outage_is_reported_after_sparks_retries(spark, bids, tmp_path):
+def test_an_outage_that_outlasts_sparks_retries_is_sat_out_by_the_job(spark, bids, tmp_path):
+    # Spark tries each task four times.
+    path = struck(tmp_path, bids, "outage", "before", times=9)
+    result = Pipeline.from_yaml(path).run(spark)
+    assert result.is_finished
+    assert result.restarts >= 1
+    assert assert_same_rows(tmp_path / "out", "select * from bids", bids=bids) == 200_000
+
+
+def test_a_lasting_outage_is_reported_after_all_retries(spark, bids, tmp_path):
     path = struck(tmp_path, bids, "outage", "before", times=100)
     with pytest.raises(OperatorError, match="the service is away"):
-        Pipeline.from_yaml(path).run(spark)
+        Pipeline.from_yaml(path).run(spark, max_restarts=1)
+    # Two subtasks, four tries by Spark, and all of it once more.
+    assert 8 <= len(list(tmp_path.glob("struck-*"))) <= 16
 
 
 def test_the_command_shows_progress_and_a_summary(arroyo, bids, tmp_path):

@@ -43,6 +43,8 @@ def test_an_example_that_is_stopped_twice_gives_the_rows_of_a_whole_run(example,
 
     folder = fresh_folder()
     results = run_in_pieces(example, spark, folder / "state")
-    assert [result.is_finished for result in results] == [False, False, True]
+    assert not results[0].is_finished
+    assert results[-1].is_finished
+    assert results[-1].resumed_from >= results[0].epochs > 0
     found = rows_of(folder)
     assert (expected - found, found - expected) == ({}, {})
