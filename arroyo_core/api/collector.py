@@ -16,6 +16,10 @@ class ArrowCollector(ABC):
     def collect(self, batch: pa.RecordBatch) -> None:
         """Emit rows. The batch must have the operator's declared output schema; empty batches are dropped."""
 
+    def collect_side(self, output: str, batch: pa.RecordBatch) -> None:
+        """Emit rows of a side output, with the schema that `side_outputs` declares for it."""
+        raise NotImplementedError("only operators have side outputs")
+
     @abstractmethod
     def broadcast_watermark(self, watermark: Watermark) -> None:
         """Send a watermark to every downstream subtask, after all rows collected so far.

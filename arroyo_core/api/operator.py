@@ -82,6 +82,25 @@ class ArrowOperator(_Described):
         """The least and the greatest number of inputs; None for no limit."""
         return (1, 1)
 
+    def side_outputs(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, ArroyoSchema]:
+        """Outputs beside the main one, by name; a node reads one as `inputs: [node.name]`.
+
+        Called at plan time, after `output_schema`. Rows get there by `collector.collect_side`; those
+        of an output that no node reads go nowhere.
+        """
+        return {}
+
+    def partial(self, inputs: Sequence[ArroyoSchema]) -> ArrowOperator | None:
+        """An operator that makes the rows fewer before they are shuffled to this one, if there is one.
+
+        Only for operators with one input. Where that input has to be shuffled, the planner puts the
+        partial operator in front of the shuffle: it receives the input's rows, and this operator
+        receives what it emits, and finds its output schema in `ctx.input_schemas`. Its output must
+        have the columns of `routing_keys`. It has no tables: what it holds back it emits before a
+        watermark goes on, in `handle_checkpoint` and in `on_close`.
+        """
+        return None
+
     def routing_keys(self, inputs: Sequence[ArroyoSchema]) -> Sequence[tuple[str, ...] | None]:
         """For each input the columns it must be partitioned by; None where any split will do.
 

@@ -45,6 +45,7 @@ def check_connections(
     """Check the number of inputs and of consumers of every node whose operator is known."""
     readers = consumers(inputs)
     meant = _meant_inputs(nodes)
+    mains = {source.id for node in nodes.values() for source in node.inputs if source.output is None}
     for operator in operators.values():
         _check_input_count(operator, mistakes)
         node, read_by = operator.spec, readers[operator.spec.id]
@@ -52,7 +53,7 @@ def check_connections(
             names = ", ".join(repr(name) for name in read_by)
             at = next(source.at for source in nodes[read_by[0]].inputs if source.id == node.id)
             mistakes.add(f"{node.id!r} ({node.operator}) is a sink and has no output for {names} to read", at=at)
-        if not operator.is_sink and not read_by and node.is_named and node.id not in meant:
+        if not operator.is_sink and node.id not in mains and node.is_named and node.id not in meant:
             mistakes.add(
                 f"nothing reads the output of {node.id!r} ({node.operator}): "
                 "add a sink such as filesystem.sink, or name it in the inputs of another node",

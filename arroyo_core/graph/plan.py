@@ -32,6 +32,9 @@ class Node:
     output_schema: ArroyoSchema = field(repr=False)
     #: The distribution and version of the plugin that the plan was made with.
     origin: Origin
+    side_schemas: Mapping[str, ArroyoSchema] = field(default_factory=dict, repr=False)
+    #: The node for whose operator this one makes the rows fewer, with the same operator name and config.
+    partial_of: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +46,8 @@ class Edge:
     input: int
     routing: Routing
     keys: tuple[str, ...] = ()
+    #: The side output of `source` that is read; None for its main one.
+    output: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +111,17 @@ class Plan:
     def inputs_of(self, node: str) -> tuple[Edge, ...]:
         """In the order of the node's `inputs`."""
         return tuple(sorted((edge for edge in self.edges if edge.target == node), key=lambda edge: edge.input))
+
+    def written_nodes(self) -> tuple[Node, ...]:
+        """The nodes that a person wrote, without those that the planner put in."""
+        return tuple(node for node in self.nodes.values() if node.partial_of is None)
+
+    def written_inputs(self, node: str) -> tuple[str, ...]:
+        """The nodes that a written node reads, as a person wrote them."""
+        sources = [self.nodes[edge.source] for edge in self.inputs_of(node)]
+        return tuple(
+            source.id if source.partial_of is None else self.inputs_of(source.id)[0].source for source in sources
+        )
 
     def outputs_of(self, node: str) -> tuple[Edge, ...]:
         return tuple(edge for edge in self.edges if edge.source == node)

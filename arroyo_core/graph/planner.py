@@ -14,6 +14,7 @@ from arroyo_core.graph.guarantees import NodeGuarantee
 from arroyo_core.graph.loader import decode, load_document
 from arroyo_core.graph.mistakes import Mistakes
 from arroyo_core.graph.operators import PlannedOperator, construct_operator
+from arroyo_core.graph.partials import insert_partials
 from arroyo_core.graph.plan import Node, Plan
 from arroyo_core.graph.schemas import TypedNode, type_nodes
 from arroyo_core.graph.spec import MAX_PARALLELISM, PipelineSpec, read_spec
@@ -110,13 +111,15 @@ def _plan(
     widths = {name: nodes[name].parallelism or parallelism or spec.parallelism for name in order}
     typed = type_nodes(order, operators, widths)
     mistakes.raise_if_any()
+    plan = _assemble(spec, order, operators, typed, widths)
+    mistakes.raise_if_any()
     return PlannedPipeline(
-        plan=_assemble(spec, order, operators, typed, widths),
+        plan=plan,
         shown_name=spec.shown_name,
         shown_url=spec.shown_url,
-        displays={name: operators[name].display() for name in order},
+        displays={node.id: operators[node.partial_of or node.id].display() for node in plan.nodes.values()},
         sinks=frozenset(name for name in order if operators[name].is_sink),
-        guarantees={name: operators[name].guarantee() for name in order},
+        guarantees={node.id: operators[node.partial_of or node.id].guarantee() for node in plan.nodes.values()},
         redact=environment.redact,
     )
 
@@ -138,13 +141,15 @@ def _assemble(
             input_schemas=typed[name].input_schemas,
             output_schema=typed[name].output_schema,
             origin=operators[name].boundary.origin,
+            side_schemas=typed[name].side_schemas,
         )
         for name in order
     }
+    nodes, edges = insert_partials(nodes, edges, operators)
     return Plan(
         job_id=spec.name,
         nodes=nodes,
         edges=edges,
-        chains=derive_chains(widths, edges),
+        chains=derive_chains({node.id: node.parallelism for node in nodes.values()}, edges),
         checkpoint=spec.checkpoint,
     )

@@ -18,6 +18,7 @@ class TypedNode:
     input_schemas: tuple[ArroyoSchema, ...]
     output_schema: ArroyoSchema
     edges: tuple[Edge, ...]
+    side_schemas: Mapping[str, ArroyoSchema]
 
 
 def type_nodes(
@@ -49,12 +50,38 @@ def _type_node(
     operator: PlannedOperator, typed: Mapping[str, TypedNode], parallelism: Mapping[str, int]
 ) -> TypedNode | None:
     inner = operator.constructed.inner
-    inputs = tuple(typed[source.id].output_schema for source in operator.spec.inputs)
+    inputs = _input_schemas(operator, typed)
+    if inputs is None:
+        return None
     output = operator.boundary.call("output_schema()", lambda: inner.output_schema(inputs), expected=ArroyoSchema)
     edges = _edges(operator, inputs, parallelism) if output is not None else None
-    if output is None or edges is None:
+    sides = _side_schemas(operator, inputs) if output is not None else None
+    if output is None or edges is None or sides is None:
         return None
-    return TypedNode(inputs, output, edges)
+    return TypedNode(inputs, output, edges, sides)
+
+
+def _input_schemas(operator: PlannedOperator, typed: Mapping[str, TypedNode]) -> tuple[ArroyoSchema, ...] | None:
+    schemas = []
+    for source in operator.spec.inputs:
+        sides = typed[source.id].side_schemas
+        if source.output is not None and source.output not in sides:
+            operator.boundary.mistakes.add_unknown(
+                f"{source.id!r} has no output {source.output!r} beside its main one",
+                at=source.at,
+                name=str(source),
+                choices=[f"{source.id}.{name}" for name in sides],
+            )
+            return None
+        schemas.append(typed[source.id].output_schema if source.output is None else sides[source.output])
+    return tuple(schemas)
+
+
+def _side_schemas(operator: PlannedOperator, inputs: tuple[ArroyoSchema, ...]) -> dict[str, ArroyoSchema] | None:
+    inner = operator.constructed.operator
+    if inner is None:
+        return {}
+    return operator.boundary.call("side_outputs()", lambda: dict(inner.side_outputs(inputs)), expected=dict)
 
 
 def _edges(
@@ -71,7 +98,9 @@ def _edges(
         )
         if not _check_keys(operator, source.id, schema, route_keys):
             return None
-        edges.append(Edge(source=source.id, target=node.id, input=index, routing=routing, keys=route_keys))
+        edges.append(
+            Edge(source=source.id, target=node.id, input=index, routing=routing, keys=route_keys, output=source.output)
+        )
     return tuple(edges)
 
 

@@ -21,8 +21,14 @@ _SHA256 = re.compile(r"[0-9A-Fa-f]{64}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputSpec:
+    """The output of a node: `id`, or `id.output` for one of its side outputs."""
+
     id: str
     at: Location
+    output: str | None = None
+
+    def __str__(self) -> str:
+        return self.id if self.output is None else f"{self.id}.{self.output}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,9 +238,13 @@ def _read_inputs(value: YamlValue, mistakes: Mistakes) -> tuple[InputSpec | None
         return (None,)
     items = value.items if isinstance(value, YamlList) else (value,)
     ids = [_read_fixed(item, "an input", mistakes) for item in items]
-    return tuple(
-        InputSpec(id=found, at=item.at) if found is not None else None for found, item in zip(ids, items, strict=True)
-    )
+    return tuple(_input(found, item.at) if found is not None else None for found, item in zip(ids, items, strict=True))
+
+
+def _input(text: str, at: Location) -> InputSpec:
+    # No id has a dot in it.
+    node_id, dot, output = text.partition(".")
+    return InputSpec(id=node_id, at=at, output=output if dot else None)
 
 
 def _read_fixed(value: YamlValue, what: str, mistakes: Mistakes) -> str | None:

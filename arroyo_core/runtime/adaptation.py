@@ -71,7 +71,7 @@ def _adapt_carried(
         for operator_id in renewed & set(kept.operators):
             del kept.operators[operator_id]
         if chain.head in recorded:
-            _reorder_inputs(kept, recorded[chain.head], [edge.source for edge in plan.inputs_of(chain.head)])
+            _reorder_inputs(kept, recorded[chain.head], list(plan.written_inputs(chain.head)))
     return adapted
 
 

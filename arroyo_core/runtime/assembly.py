@@ -40,7 +40,13 @@ def construct(node: Node, plugins: PluginSet) -> ConstructedOperator:
             f"node {node.id!r} ({node.operator}) was planned with {node.origin}, but this executor has {origin}: "
             "install the same version on the driver and on every executor"
         )
-    return constructor.with_config(constructor.config_type.FromString(node.config), plugins.registry)
+    constructed = constructor.with_config(constructor.config_type.FromString(node.config), plugins.registry)
+    if node.partial_of is None:
+        return constructed
+    partial = constructed.operator.partial(node.input_schemas) if constructed.operator is not None else None
+    if partial is None:
+        raise PluginError(f"{node.operator} gave node {node.id!r} when it was planned, and does not now")
+    return ConstructedOperator.from_operator(partial)
 
 
 def task_info(plan: Plan, node: Node, subtask: int) -> TaskInfo:
@@ -96,7 +102,10 @@ class WaveAssembly:
             elif constructed.operator is not None:
                 ctx, boundary = self._context(RuntimeContext, node, subtask, opened, self._stopwatch)
                 slots.append(OperatorSlot(constructed.operator, ctx, boundary))
-        outputs: list[Output] = [*local_edges, *(slot.sender for slot in sender_slots)]
+        outputs: list[tuple[str | None, Output]] = [
+            *((edge.output, edge) for edge in local_edges),
+            *((slot.output, slot.sender) for slot in sender_slots),
+        ]
         return OperatorNode(
             chain,
             subtask,
@@ -135,6 +144,7 @@ class WaveAssembly:
             output_schema=node.output_schema,
             epoch=self._request.epoch,
             metrics=metrics,
+            side_schemas=node.side_schemas,
         )
         tables.ctx = ctx
         return ctx, Boundary(ctx.task_info, self._request.epoch, metrics, stopwatch)
@@ -146,7 +156,7 @@ class WaveAssembly:
         for edge in self._plan.outputs_of(chain.tail):
             target = self._plan.chain_of(edge.target)
             if target.wave == self._wave:
-                local_edges.append(LocalEdge(built[target.id], input=edge.input, sender=subtask))
+                local_edges.append(LocalEdge(built[target.id], input=edge.input, sender=subtask, output=edge.output))
                 continue
             sender = EdgeSender(
                 self._writer,
@@ -157,7 +167,7 @@ class WaveAssembly:
                 attempt=self._environment.attempt,
                 targets=[subtask] if edge.routing is Routing.FORWARD else range(target.parallelism),
             )
-            sender_slots.append(SenderSlot(sender=sender, chain=target.id, input=edge.input))
+            sender_slots.append(SenderSlot(sender=sender, chain=target.id, input=edge.input, output=edge.output))
         return local_edges, sender_slots
 
     def _exchanged(self, edges: tuple[Edge, ...], senders: dict[Edge, list[int]]) -> list[Channel]:

@@ -41,9 +41,11 @@ class OperatorSlot:
 class ChainedOperator:
     """Pushes batches and signals through its operators, head to tail, and out of the chain."""
 
-    def __init__(self, slots: Sequence[OperatorSlot], outputs: Sequence[Output]) -> None:
+    def __init__(self, slots: Sequence[OperatorSlot], outputs: Sequence[tuple[str | None, Output]]) -> None:
+        """`outputs` are those of the tail, each with the name of the side output it carries, if it is one."""
         self.slots = slots
-        self._outputs = outputs
+        self._outputs = [output for name, output in outputs if name is None]
+        self._side_outputs = [(name, output) for name, output in outputs if name is not None]
         self._collectors = [ChainCollector(self, position) for position in range(len(slots))]
 
     def on_start(self) -> None:
@@ -62,10 +64,17 @@ class ChainedOperator:
         with slot.boundary:
             slot.operator.process_batch_index(index, total_inputs, batch, slot.ctx, self._collectors[position])
 
+    def process_side(self, name: str, batch: pa.RecordBatch, *, position: int) -> None:
+        """Rows of a side output: only that of the tail can have readers."""
+        if position == len(self.slots):
+            for output_name, output in self._side_outputs:
+                if output_name == name:
+                    output.send(batch)
+
     def handle_watermark(self, watermark: Watermark, *, position: int = 0) -> None:
         """Tell the operator at `position`; a watermark that does not advance it is dropped."""
         if position == len(self.slots):
-            for output in self._outputs:
+            for output in (*self._outputs, *(output for _, output in self._side_outputs)):
                 output.send_watermark(watermark)
             return
         slot = self.slots[position]
@@ -115,6 +124,13 @@ class ChainCollector(ArrowCollector):
         batch = conform(batch, self._ctx.output_schema)
         self._ctx.metrics.send(batch)
         self._chain.process_batch(batch, position=self._next)
+
+    def collect_side(self, output: str, batch: pa.RecordBatch) -> None:
+        declared = self._ctx.side_schemas.get(output)
+        if declared is None:
+            raise DataError(f"emitted rows to {output!r}, which is none of its side outputs")
+        if batch.num_rows:
+            self._chain.process_side(output, conform(batch, declared), position=self._next)
 
     def broadcast_watermark(self, watermark: Watermark) -> None:
         self._chain.handle_watermark(watermark, position=self._next)

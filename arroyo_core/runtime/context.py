@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -41,6 +41,7 @@ class RuntimeContext(OperatorContext):
         output_schema: ArroyoSchema,
         epoch: int,
         metrics: OperatorMetrics,
+        side_schemas: Mapping[str, ArroyoSchema] | None = None,
     ) -> None:
         self.task_info = task_info
         self.table_manager = table_manager
@@ -49,6 +50,7 @@ class RuntimeContext(OperatorContext):
         self.output_schema = output_schema
         self.epoch = epoch
         self.metrics = metrics
+        self.side_schemas = side_schemas or {}
         self._watermark: Watermark | None = None
         self._last_present_us: int | None = None
 

@@ -37,7 +37,7 @@ class DeclaredOperator:
 def declare_operators(plan: Plan, plugins: PluginSet) -> list[DeclaredOperator]:
     """Make the plan's operators, and ask them for their tables."""
     declared = []
-    for node in plan.nodes.values():
+    for node in plan.written_nodes():
         constructed = construct(node, plugins)
         inner = constructed.inner
         tables: Mapping[str, TableConfig] = inner.tables()
@@ -50,7 +50,7 @@ def declare_operators(plan: Plan, plugins: PluginSet) -> list[DeclaredOperator]:
                 origin=node.origin,
                 is_source=constructed.is_source,
                 is_committing=inner.is_committing(),
-                inputs=tuple(edge.source for edge in plan.inputs_of(node.id)),
+                inputs=plan.written_inputs(node.id),
                 tables=tables,
             )
         )

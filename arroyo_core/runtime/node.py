@@ -30,7 +30,8 @@ _FINAL_OF_SOURCE = {
 class LocalEdge:
     """A forward edge between two chains of one wave: no exchange, just a call."""
 
-    def __init__(self, target: OperatorNode, *, input: int, sender: int) -> None:
+    def __init__(self, target: OperatorNode, *, input: int, sender: int, output: str | None = None) -> None:
+        self.output = output
         self._target = target
         self._channel = (input, sender)
 
@@ -51,6 +52,7 @@ class SenderSlot:
     sender: EdgeSender
     chain: int
     input: int
+    output: str | None = None
 
 
 class OperatorNode:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 
@@ -15,12 +16,12 @@ from arroyo_core.api import (
     SignalMessage,
     Watermark,
 )
-from arroyo_core.runtime.chain import ChainedOperator, OperatorSlot
+from arroyo_core.runtime.chain import ChainedOperator, OperatorSlot, Output
 from arroyo_core.runtime.context import RuntimeContext
 from arroyo_core.runtime.watermarks import WatermarkHolder
 from arroyo_core.state import commit_data
 from arroyo_core.testing.clock import FakeClock
-from arroyo_core.testing.subtask import SubtaskState, factory, make_context
+from arroyo_core.testing.subtask import SideOutput, SubtaskState, factory, make_context
 
 Makes = ArrowOperator | ConstructedOperator | Callable[[], ArrowOperator | ConstructedOperator]
 
@@ -48,6 +49,7 @@ class OperatorHarness:
         self.clock = clock or FakeClock()
         self._state = SubtaskState()
         self._batches: list[pa.RecordBatch] = []
+        self._sides: defaultdict[str, list[pa.RecordBatch]] = defaultdict(list)
         self.watermarks: list[Watermark] = []
         self._ticks = 0
         try:
@@ -76,6 +78,10 @@ class OperatorHarness:
     def output(self) -> pa.Table:
         """All rows emitted since the start or the last `take_output`."""
         return pa.Table.from_batches(self._batches, schema=self.output_schema.schema)
+
+    def side_output(self, name: str) -> pa.Table:
+        """All rows emitted to a side output since the start."""
+        return pa.Table.from_batches(self._sides[name], schema=self._slot.ctx.side_schemas[name].schema)
 
     @property
     def counters(self) -> Mapping[str, int]:
@@ -122,13 +128,8 @@ class OperatorHarness:
 
     def restore(self) -> None:
         """Throw the operator away and make a fresh one from the last checkpoint, as every epoch does."""
-        last = self._slot.ctx.last_present_watermark()
-        inputs = [self._holder.input_watermark(index) for index in range(len(self._inputs))]
-        self._open()
-        for index, watermark in enumerate(inputs):
-            self._holder.restore((index, 0), watermark)
-        if last is not None:
-            self._slot.ctx.advance(Watermark.event_time(last))
+        last_us = self._slot.ctx.last_present_watermark()
+        self._open([self._holder.input_watermark(index) for index in range(len(self._inputs))], last_us)
 
     def close(self) -> None:
         self._state.close()
@@ -139,7 +140,7 @@ class OperatorHarness:
     def send_watermark(self, watermark: Watermark) -> None:
         self.watermarks.append(watermark)
 
-    def _open(self) -> None:
+    def _open(self, watermarks: Sequence[Watermark | None] = (), last_us: int | None = None) -> None:
         operator: ArrowOperator = self._make()
         ctx, self._tables, boundary = make_context(
             RuntimeContext,
@@ -151,6 +152,11 @@ class OperatorHarness:
             inputs=self._inputs,
         )
         self._slot = OperatorSlot(operator, ctx, boundary)
-        self._chain = ChainedOperator([self._slot], [self])
+        sides: list[tuple[str | None, Output]] = [(name, SideOutput(self._sides[name])) for name in ctx.side_schemas]
+        self._chain = ChainedOperator([self._slot], [(None, self), *sides])
         self._holder = WatermarkHolder((index, 0) for index in range(len(self._inputs)))
+        for index, watermark in enumerate(watermarks):
+            self._holder.restore((index, 0), watermark)
+        if last_us is not None:
+            ctx.advance(Watermark.event_time(last_us))
         self._chain.on_start()

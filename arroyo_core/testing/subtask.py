@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from arroyo_core.api import ArroyoSchema, CheckpointBarrier, ConstructedOperator, TaskInfo
+import pyarrow as pa
+
+from arroyo_core.api import ArrowOperator, ArroyoSchema, CheckpointBarrier, ConstructedOperator, TaskInfo, Watermark
 from arroyo_core.proto.state_pb2 import OperatorCheckpointMetadata, SubtaskCheckpointMetadata
 from arroyo_core.runtime.boundary import Boundary
 from arroyo_core.runtime.context import RuntimeContext
@@ -46,6 +48,19 @@ class SubtaskState:
         self.epoch += 1
 
 
+class SideOutput:
+    """Gathers the rows of a side output."""
+
+    def __init__(self, batches: list[pa.RecordBatch]) -> None:
+        self._batches = batches
+
+    def send(self, batch: pa.RecordBatch) -> None:
+        self._batches.append(batch)
+
+    def send_watermark(self, watermark: Watermark) -> None:
+        return
+
+
 def make_context(
     kind: type[ContextT],
     *,
@@ -73,6 +88,7 @@ def make_context(
         output_schema=operator.output_schema(inputs),
         epoch=state.epoch,
         metrics=metrics,
+        side_schemas=operator.side_outputs(inputs) if isinstance(operator, ArrowOperator) else None,
     )
     tables.ctx = ctx
     return ctx, tables, Boundary(task, state.epoch, metrics, Stopwatch())

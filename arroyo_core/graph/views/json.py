@@ -51,6 +51,8 @@ def _node(node: Node, pipeline: PlannedPipeline) -> dict[str, object]:
         "guarantee": {"level": guarantee.level.value, "reason": guarantee.reason},
         "details": [{"label": label, "text": text} for label, text in pipeline.displays[node.id].fields],
         "output": _schema(node.output_schema, pipeline),
+        "side_outputs": {name: _schema(schema, pipeline) for name, schema in node.side_schemas.items()},
+        "partial_of": node.partial_of,
     }
 
 
@@ -69,6 +71,7 @@ def _schema(schema: ArroyoSchema, pipeline: PlannedPipeline) -> dict[str, object
 def _edge(edge: Edge, pipeline: PlannedPipeline) -> dict[str, object]:
     return {
         "source": edge.source,
+        "output": edge.output,
         "target": edge.target,
         "input": edge.input,
         "routing": edge.routing.value,

@@ -15,6 +15,11 @@ def keys_label(keys: tuple[str, ...], pipeline: PlannedPipeline) -> str:
     return ", ".join(pipeline.redact(key) for key in keys)
 
 
+def output_label(edge: Edge) -> str:
+    """What is read, as a person writes it: `node`, or `node.output`."""
+    return edge.source if edge.output is None else f"{edge.source}.{edge.output}"
+
+
 def routing_label(edge: Edge, pipeline: PlannedPipeline) -> str:
     """`forward`, `rebalance`, `shuffle by auction`, `all rows to subtask 0`."""
     if edge.routing is not Routing.SHUFFLE:

@@ -7,7 +7,7 @@ from arroyo_core.api.units import format_bytes, format_duration_us
 from arroyo_core.graph.guarantees import end_to_end, weaknesses
 from arroyo_core.graph.plan import Chain, Node, Plan, Routing
 from arroyo_core.graph.planner import PlannedPipeline
-from arroyo_core.graph.views.labels import count, keys_label, operator_details, routing_label
+from arroyo_core.graph.views.labels import count, keys_label, operator_details, output_label, routing_label
 
 
 def render_text(pipeline: PlannedPipeline) -> str:
@@ -53,12 +53,17 @@ def _guarantee(pipeline: PlannedPipeline) -> str:
 
 
 def _node(node: Node, pipeline: PlannedPipeline) -> list[str]:
-    title = f"  {node.id}: {node.operator}, {count(node.parallelism, 'subtask')} ({str(node.origin).strip()})"
-    rows = [(edge.source, routing_label(edge, pipeline)) for edge in pipeline.plan.inputs_of(node.id)]
+    role = " before its shuffle" if node.partial_of else ""
+    title = f"  {node.id}: {node.operator}{role}, {count(node.parallelism, 'subtask')} ({str(node.origin).strip()})"
+    rows = [(output_label(edge), routing_label(edge, pipeline)) for edge in pipeline.plan.inputs_of(node.id)]
     details = [("reads", f"{source} ({routing})") for source, routing in rows]
     details += operator_details(node.id, pipeline)
     if node.id not in pipeline.sinks:
         details += _output(node, pipeline)
+    details += [
+        (f"output .{name}", ", ".join(pipeline.redact(column) for column in schema.names))
+        for name, schema in node.side_schemas.items()
+    ]
     guarantee = pipeline.guarantees[node.id]
     if guarantee.is_end or guarantee.is_weak:
         details.append(("guarantee", f"{guarantee.level.label}: {guarantee.reason}"))

@@ -133,5 +133,12 @@ def test_json_holds_the_whole_plan(pipeline):
     assert [node["id"] for node in found["nodes"]] == ["events", "named", "keyed", "end", "all", "one"]
     assert found["nodes"][0]["output"]["event_time"] == "at"
     assert found["nodes"][2]["output"]["keys"] == ["k"]
-    assert found["edges"][1] == {"source": "named", "target": "keyed", "input": 0, "routing": "shuffle", "keys": ["k"]}
+    assert found["edges"][1] == {
+        "source": "named",
+        "output": None,
+        "target": "keyed",
+        "input": 0,
+        "routing": "shuffle",
+        "keys": ["k"],
+    }
     assert found["waves"][1] == {"wave": 1, "parallelism": 2, "chains": [1, 2]}

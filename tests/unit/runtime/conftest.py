@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from google.protobuf import json_format, struct_pb2
 
@@ -22,6 +23,7 @@ from arroyo_core.api import (
     SourceOperator,
     Watermark,
 )
+from arroyo_core.api.hashing import hash_columns
 from arroyo_core.graph import plan_text
 from arroyo_core.plugin import PluginSet
 from arroyo_core.runtime.job import Job
@@ -29,6 +31,7 @@ from arroyo_core.runtime.lanes import InlineLanes
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.state import global_table_config
 
+SUMS = pa.schema({"key": pa.int64(), "sum": pa.int64()})
 SCHEMA = pa.schema({"n": pa.int64(), "key": pa.int64(), "at": pa.timestamp("us", "UTC")})
 
 
@@ -149,6 +152,91 @@ class Passing(ArrowOperator):
         return final_message
 
 
+class Sieve(ArrowOperator):
+    """Even numbers go on, odd ones to a side output."""
+
+    def __init__(self, config, trace):
+        self.target = config.get("to", "odd")
+
+    def name(self):
+        return "test.sieve"
+
+    def output_schema(self, inputs):
+        return inputs[0]
+
+    def side_outputs(self, inputs):
+        return {"odd": ArroyoSchema(pa.schema({"n": pa.int64()}))}
+
+    def process_batch(self, batch, ctx, collector):
+        is_odd = pc.equal(pc.bit_wise_and(batch.column("n"), 1), 1)
+        collector.collect(batch.filter(pc.invert(is_odd)))
+        collector.collect_side(self.target, batch.filter(is_odd).select(["n"]))
+
+
+class Sums(ArrowOperator):
+    """The sum of n by key, at the end; added up before the shuffle where there is one."""
+
+    def __init__(self, config, trace):
+        self.trace = trace
+
+    def name(self):
+        return "test.sums"
+
+    def routing_keys(self, inputs):
+        return [("key",)]
+
+    def output_schema(self, inputs):
+        return ArroyoSchema(SUMS, key_columns=("key",))
+
+    def partial(self, inputs):
+        return PartialSums(self.trace)
+
+    def tables(self):
+        return global_table_config("sums", "the sum by key")
+
+    def on_start(self, ctx):
+        self.view = ctx.table_manager.get_global_keyed_state("sums")
+        self.column = "sum" if "sum" in ctx.input_schemas[0].names else "n"
+        self.trace.add(ctx, f"sums {self.column}")
+
+    def process_batch(self, batch, ctx, collector):
+        for row in batch.to_pylist():
+            self.view.insert(row["key"], (self.view.get(row["key"]) or 0) + row[self.column])
+
+    def on_close(self, final_message, ctx, collector):
+        if final_message is not None:
+            owned = [
+                key for key in self.view.get_all() if int(hash_columns([pa.array([key])])[0]) in ctx.task_info.key_range
+            ]
+            rows = [{"key": key, "sum": self.view.get(key)} for key in owned]
+            collector.collect(pa.RecordBatch.from_pylist(rows, schema=SUMS))
+        return final_message
+
+
+class PartialSums(ArrowOperator):
+    def __init__(self, trace):
+        self.trace = trace
+        self.sums = Counter()
+
+    def name(self):
+        return "test.sums"
+
+    def output_schema(self, inputs):
+        return ArroyoSchema(SUMS)
+
+    def process_batch(self, batch, ctx, collector):
+        for row in batch.to_pylist():
+            self.sums[row["key"]] += row["n"]
+
+    def handle_watermark_int(self, watermark, ctx, collector):
+        return watermark
+
+    def handle_checkpoint(self, barrier, ctx, collector):
+        rows = [{"key": key, "sum": total} for key, total in self.sums.items()]
+        self.sums.clear()
+        collector.collect(pa.RecordBatch.from_pylist(rows, schema=SUMS))
+
+
 class Totals(ArrowOperator):
     """Adds up n by key in a state table, and emits each total at the end."""
 
@@ -177,8 +265,6 @@ class Totals(ArrowOperator):
             self.seen.add(row["key"])
 
     def on_close(self, final_message, ctx, collector):
-        from arroyo_core.api.hashing import hash_columns
-
         if final_message is not None:
             for key, total in sorted(self.view.get_all().items()):
                 if int(hash_columns([pa.array([key])])[0]) in ctx.task_info.key_range:
@@ -212,7 +298,10 @@ class Committed(ArrowOperator):
         return global_table_config("staged", "rows", uses_two_phase_commit=True)
 
     def process_batch(self, batch, ctx, collector):
-        self.rows += [{**row, "at": row["at"].isoformat()} for row in batch.to_pylist()]
+        self.rows += [
+            {name: value.isoformat() if name == "at" else value for name, value in row.items()}
+            for row in batch.to_pylist()
+        ]
 
     def handle_checkpoint(self, barrier, ctx, collector):
         ctx.table_manager.insert_committing_data("staged", json.dumps(self.rows).encode())
@@ -222,7 +311,14 @@ class Committed(ArrowOperator):
         self.trace.committed.append((epoch, rows))
 
 
-OPERATORS = {"test.rows": Rows, "test.passing": Passing, "test.totals": Totals, "test.sink": Committed}
+OPERATORS = {
+    "test.rows": Rows,
+    "test.passing": Passing,
+    "test.totals": Totals,
+    "test.sink": Committed,
+    "test.sieve": Sieve,
+    "test.sums": Sums,
+}
 
 
 class Constructor(OperatorConstructor):
