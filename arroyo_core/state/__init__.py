@@ -36,6 +36,7 @@ from arroyo_core.state.protocol import Resolution, ResolutionKind
 from arroyo_core.state.storage import StorageProvider, get_storage_provider
 from arroyo_core.state.table_manager import TableManager
 from arroyo_core.state.time_views import ExpiringTimeKeyView
+from arroyo_core.state.transience import backoff_s, is_transient
 
 __all__ = [
     "BackingStore",
@@ -73,12 +74,14 @@ __all__ = [
     "TableManager",
     "TableMessage",
     "WarmCache",
+    "backoff_s",
     "commit_data",
     "default_warm_cache",
     "get_storage_provider",
     "global_table_config",
     "global_table_config_with_version",
     "hash_key",
+    "is_transient",
     "merge_operator_metadata",
     "timestamp_table_config",
 ]

@@ -269,7 +269,8 @@ def _read_part(
     counts: ReadCounts,
     columns: list[str] | None,
 ) -> pa.Table:
-    with storage.open(file.path) as source:
+
+    def read(source: Any) -> pa.Table:
         source.seek(0, 2)
         if source.tell() != file.size_bytes:
             raise ValueError(f"it has {source.tell()} bytes, {file.size_bytes} were written")
@@ -284,6 +285,8 @@ def _read_part(
         groups = _overlapping_groups(reader.metadata, start, end)
         counts.add(row_groups_read=len(groups))
         return reader.read_row_groups(groups, columns=columns).combine_chunks()
+
+    return storage.read_parts(file.path, read)
 
 
 def _overlapping_groups(metadata: Any, start: int, end: int) -> list[int]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import os
-import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,30 +18,9 @@ from urllib.parse import urlsplit
 from arroyo_core.errors import SetupError
 from arroyo_core.state.failures import MissingFileError, StorageError
 from arroyo_core.state.paths import check_relative
+from arroyo_core.state.transience import backoff_s, is_transient
 
 T = TypeVar("T")
-
-_RETRIED_ERRNOS = {
-    errno.EAGAIN,
-    errno.EBUSY,
-    errno.EINTR,
-    errno.ETIMEDOUT,
-    errno.ECONNRESET,
-    errno.ECONNREFUSED,
-    errno.EPIPE,
-    getattr(errno, "EREMOTEIO", errno.ETIMEDOUT),
-}
-#: Failures of HTTP clients that do not derive from `ConnectionError` or `TimeoutError`.
-_RETRIED_NAMES = {
-    "ConnectTimeoutError",
-    "ConnectionClosedError",
-    "EndpointConnectionError",
-    "FSTimeoutError",
-    "HTTPClientError",
-    "ReadTimeoutError",
-    "ServerDisconnectedError",
-    "ServerTimeoutError",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +99,28 @@ class StorageProvider:
         """A seekable binary file for reading parts of it."""
         return self._call("open", path, lambda: self._driver.open(path))
 
+    def read_parts(self, path: str, read: Callable[[Any], T]) -> T:
+        """`read` of the opened file; where the store fails in passing, both are done again.
+
+        What else `read` raises, it raises.
+        """
+
+        def open_and_read() -> T | Exception:
+            with self._driver.open(path) as source:
+                try:
+                    return read(source)
+                except FileNotFoundError:
+                    raise
+                except Exception as error:
+                    if is_transient(error):
+                        raise
+                    return error
+
+        result = self._call("read", path, open_and_read)
+        if isinstance(result, Exception):
+            raise result
+        return result
+
     def write(self, path: str, data: bytes | memoryview) -> None:
         """Create or replace the file and check that all of it arrived."""
 
@@ -183,11 +183,10 @@ class StorageProvider:
             except FileNotFoundError as error:
                 raise MissingFileError(f"cannot {verb} {name}: there is no such file") from error
             except Exception as error:
-                if not _is_retried(error) or attempt == self._attempts:
+                if not is_transient(error) or attempt == self._attempts:
                     tried = f" (tried {attempt} times)" if attempt > 1 else ""
                     raise StorageError(f"cannot {verb} {name}: {error}{tried}") from error
-                # Jitter keeps subtasks that failed together from coming back together.
-                self._sleep(0.05 * 2**attempt * (0.5 + random.random() / 2))
+                self._sleep(backoff_s(attempt))
         raise AssertionError("unreachable: the last attempt returns or raises")
 
 
@@ -222,11 +221,3 @@ def _driver_for(url: str, options: Mapping[str, Any]) -> Driver:
         return FsspecDriver(url, options)
     except (ImportError, ValueError) as error:
         raise SetupError(f"cannot open the checkpoint URL {url!r}: {error}") from error
-
-
-def _is_retried(error: Exception) -> bool:
-    if isinstance(error, ConnectionError | TimeoutError):
-        return True
-    if isinstance(error, OSError) and error.errno in _RETRIED_ERRNOS:
-        return True
-    return any(base.__name__ in _RETRIED_NAMES for base in type(error).__mro__)
