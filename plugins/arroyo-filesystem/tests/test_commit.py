@@ -73,7 +73,7 @@ def test_a_commit_that_crashed_between_two_moves_is_completed(folder: str, locat
 def test_a_copy_whose_original_was_not_deleted_is_completed(folder: str, location: Location) -> None:
     data = stage(location, task(), 1, [b"x"])
     (file,) = decode_files(data)
-    location.fs.copy(location.child(file.staged), location.child(file.final))
+    location.fs.cp_file(location.child(file.staged), location.child(file.final))
     commit_epoch(location, 1, {0: data}, task())
     assert contents(folder) == [b"x"]
     assert not location.fs.exists(location.child(file.staged))

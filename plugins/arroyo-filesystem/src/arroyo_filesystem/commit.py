@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from arroyo_core.api import TaskInfo
-from arroyo_core.errors import StateError
+from arroyo_core.errors import ExternalError, StateError
 from arroyo_filesystem.location import Location, sync_folder
 from arroyo_filesystem.object_stores import is_object_store
 from arroyo_filesystem.staging import STAGING_FOLDER, StagedFile, decode_files, operator_folder
@@ -62,7 +62,7 @@ def sweep(location: Location, task_info: TaskInfo, epoch: int) -> None:
                 location.fs.rm(path, recursive=True)
     for folder in (mine, location.child(STAGING_FOLDER)):
         # Not empty: another epoch, operator or job stages there. Gone: somebody else was as tidy.
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ExternalError):
             location.fs.rmdir(folder)
 
 
@@ -77,20 +77,24 @@ def _move_local(location: Location, file: StagedFile) -> None:
 
 
 def _move_remote(location: Location, file: StagedFile) -> None:
+    """Another driver may be replaying the same commit: at every step the file may already be in its place."""
     fs, staged, final = location.fs, location.child(file.staged), location.child(file.final)
-    if not fs.exists(staged):
+    try:
+        if is_object_store(fs):
+            # A copy that was cut off left nothing; one that was completed is repeated, to the same effect.
+            fs.cp_file(staged, final)
+            fs.rm_file(staged)
+        else:
+            fs.makedirs(final.rpartition("/")[0], exist_ok=True)
+            fs.mv(staged, final)
+    except FileNotFoundError:
         if not fs.exists(final):
-            raise _lost(location, file)
-        return
-    if is_object_store(fs):
-        # A copy that was cut off left nothing; one that was completed is repeated, to the same effect.
-        fs.cp_file(staged, final)
-        fs.rm_file(staged)
-        return
-    fs.makedirs(final.rpartition("/")[0], exist_ok=True)
-    if fs.exists(final):
-        fs.rm_file(final)
-    fs.mv(staged, final)
+            raise _lost(location, file) from None
+    except FileExistsError:
+        # Some stores do not move onto a file. What is whole is in its place, and the staged file is swept.
+        if fs.exists(staged) and fs.info(final)["size"] != file.size:
+            fs.rm_file(final)
+            fs.mv(staged, final)
 
 
 def _folders(name: str) -> list[str]:

@@ -12,12 +12,14 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
 from arroyo_core.errors import ConfigError
+from arroyo_filesystem.patience import PatientFileSystem
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
     """A path (without its protocol) in a filesystem."""
 
+    #: fsspec's for local files, else a `PatientFileSystem`.
     fs: Any
     path: str
     #: As the user wrote it, made absolute; for messages.
@@ -45,7 +47,7 @@ def open_location(url: str, storage_options: Mapping[str, str], *, field: str) -
         fs, path = fsspec.core.url_to_fs(url, **_typed_options(storage_options))
     except (ValueError, ImportError, TypeError) as error:
         raise ConfigError(f"cannot open {url!r}: {error}", field=field, value=url) from error
-    return Location(fs, cast(str, path), url)
+    return Location(fs if isinstance(fs, LocalFileSystem) else PatientFileSystem(fs), cast(str, path), url)
 
 
 def open_for_reading(fs: Any, path: str) -> BinaryIO:

@@ -16,6 +16,7 @@ from typing import BinaryIO, cast
 import msgspec
 
 from arroyo_core.api import TaskInfo
+from arroyo_core.errors import ExternalError
 from arroyo_filesystem.location import Location, sync_folder
 from arroyo_filesystem.object_stores import is_object_store
 
@@ -77,7 +78,7 @@ class StagedStream:
         try:
             self.stream.close()
             self._location.fs.rm_file(self._location.child(self._staged))
-        except OSError:
+        except (OSError, ExternalError):
             # The sweep at the next commit gets what is left.
             return
 
