@@ -90,4 +90,7 @@ def error_from(report: pb.ChainReport) -> ArroyoError:
     kind = _PLAIN_ERRORS.get(error.kind)
     if kind is not None:
         return kind(error.message)
+    if error.retry == RetryHint.WITH_BACKOFF:
+        # Such as a `StorageError`: what can be mended by a retry must still be known as that.
+        return ExternalError(error.message)
     return ArroyoError(f"subtask {report.subtask} of chain {report.chain} failed: {error.traceback}")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from arroyo_core.errors import ExchangeError
+from arroyo_core.errors import ArroyoError, ExchangeError, RetryHint, retry_hint
 from arroyo_core.proto import exchange_pb2 as pb
 from arroyo_core.runtime.acceptance import accept
 from arroyo_core.runtime.events import RunEpoch
@@ -68,3 +68,24 @@ def test_every_deviating_count_or_attempt_is_refused(epoch):
                 accept(plan, 1, reports)
             received.attempt -= 1
     accept(plan, 1, reports)
+
+
+@pytest.mark.parametrize("kind", ["StorageError", "StateError", "ConnectionResetError"])
+def test_an_outage_inside_a_task_is_still_known_as_one_on_the_driver(epoch, kind):
+    plan, reports = epoch
+    reports[0].error.CopyFrom(
+        pb.ErrorReport(message="the store is away", kind=kind, domain="external", retry="with_backoff")
+    )
+    with pytest.raises(ArroyoError, match="the store is away") as raised:
+        accept(plan, 1, reports)
+    assert retry_hint(raised.value) is RetryHint.WITH_BACKOFF
+
+
+def test_damage_inside_a_task_is_not_retried(epoch):
+    plan, reports = epoch
+    reports[0].error.CopyFrom(
+        pb.ErrorReport(message="cut", kind="DamagedStateError", domain="external", retry="no_retry", traceback="cut")
+    )
+    with pytest.raises(ArroyoError, match="cut") as raised:
+        accept(plan, 1, reports)
+    assert retry_hint(raised.value) is RetryHint.NO_RETRY
