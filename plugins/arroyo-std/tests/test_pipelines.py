@@ -51,6 +51,7 @@ ROWS_LEFT = {
     "busy": 3,
     "per_item": 3,
     "hot": 16,
+    "visits": 3,
 }
 
 

@@ -12,6 +12,7 @@ OPERATORS = [
     "std.filter",
     "std.key_by",
     "std.project",
+    "std.session_window",
     "std.sliding_window",
     "std.stdout",
     "std.tumbling_window",

@@ -19,6 +19,7 @@ from window_model import (
     aggregate,
     as_rows,
     batch_of,
+    check_order,
     feed,
     streams,
 )
@@ -78,16 +79,6 @@ def test_windows_hold_what_the_model_holds(make, run, steps, slide, offset, late
         if not any(isinstance(step, EndOfEpoch) and step.is_restored for step in steps):
             assert harness.counters.get("late_rows", 0) == late
         check_order(harness)
-
-
-def check_order(harness) -> None:
-    """No row comes after a watermark that is later than the row."""
-    watermark_us = None
-    for event in harness.events:
-        if isinstance(event, Watermark):
-            watermark_us = event.event_time_us
-        elif watermark_us is not None:
-            assert event.column("window_time").cast(pa.int64()).to_numpy().min() >= watermark_us
 
 
 def test_a_window_fires_when_the_watermark_reaches_its_end_and_not_before(make, run):

@@ -19,3 +19,4 @@ def arroyo_register(registry: Registry) -> None:
     registry.add("std.blackhole", constructors.BlackholeConstructor())
     registry.add("std.tumbling_window", window_constructors.TumblingWindowConstructor())
     registry.add("std.sliding_window", window_constructors.SlidingWindowConstructor())
+    registry.add("std.session_window", window_constructors.SessionWindowConstructor())

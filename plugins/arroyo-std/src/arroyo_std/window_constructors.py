@@ -9,13 +9,13 @@ from arroyo_core.api import ConstructedOperator, OperatorConstructor, Registry
 from arroyo_core.api.units import format_duration_us
 from arroyo_core.errors import ConfigError
 from arroyo_std import std_pb2
-from arroyo_std.std_pb2 import Aggregate, SlidingWindowConfig, TumblingWindowConfig
+from arroyo_std.std_pb2 import Aggregate, SessionWindowConfig, SlidingWindowConfig, TumblingWindowConfig
 
 if TYPE_CHECKING:
     from arroyo_std.aggregates.registry import AggregateSpec
     from arroyo_std.windows.windowed import WindowSettings
 
-WindowConfig = TumblingWindowConfig | SlidingWindowConfig
+WindowConfig = TumblingWindowConfig | SlidingWindowConfig | SessionWindowConfig
 
 
 class TumblingWindowConstructor(OperatorConstructor[TumblingWindowConfig]):
@@ -50,6 +50,18 @@ class SlidingWindowConstructor(OperatorConstructor[SlidingWindowConfig]):
             )
         grid = Grid(size_us=config.size, slide_us=config.slide, offset_us=config.offset % config.slide)
         return ConstructedOperator.from_operator(SlidingWindow(grid, window_settings(config), registry))
+
+
+class SessionWindowConstructor(OperatorConstructor[SessionWindowConfig]):
+    """Makes `std.session_window`."""
+
+    config_type = SessionWindowConfig
+
+    def with_config(self, config: SessionWindowConfig, registry: Registry) -> ConstructedOperator:
+        from arroyo_std.windows.session import SessionWindow
+
+        check_positive(config.gap, "gap")
+        return ConstructedOperator.from_operator(SessionWindow(config.gap, window_settings(config), registry))
 
 
 def window_settings(config: WindowConfig) -> WindowSettings:

@@ -5,7 +5,7 @@ A stream is a list of steps: rows, watermarks, and ends of epochs after which th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,25 +111,14 @@ def feed(harness: Any, steps: Sequence[Step], *, then_end: bool = True) -> None:
         harness.checkpoint()
 
 
-def model_late(steps: Sequence[Step], *, row_end: Callable[[int], int], lateness: int) -> tuple[list[list[Row]], int]:
-    """The rows that count, by the number of watermarks before them, and how many were late or had no time."""
-    watermark: int | None = None
-    kept: list[list[Row]] = [[]]
-    late = 0
-    for step in steps:
-        if isinstance(step, Mark):
-            if watermark is None or step.time_us > watermark:
-                watermark = step.time_us
-            kept.append([])
-        elif isinstance(step, Rows):
-            for row in step.rows:
-                if row.time_us is None:
-                    continue
-                if watermark is not None and row_end(row.time_us) + lateness <= watermark:
-                    late += 1
-                else:
-                    kept[-1].append(row)
-    return kept, late
+def check_order(harness: Any) -> None:
+    """No row comes after a watermark that is later than the row."""
+    watermark_us = None
+    for event in harness.events:
+        if isinstance(event, Watermark):
+            watermark_us = event.event_time_us
+        elif watermark_us is not None:
+            assert event.column("window_time").cast(pa.int64()).to_numpy().min() >= watermark_us
 
 
 def as_rows(table: pa.Table) -> list[dict[str, Any]]:
