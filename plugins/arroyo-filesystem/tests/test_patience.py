@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from arroyo_filesystem.commit import commit_epoch
 from arroyo_filesystem.location import Location
-from arroyo_filesystem.patience import ATTEMPTS, PatientFileSystem
+from arroyo_filesystem.patience import ATTEMPTS, HELD_BYTES, PatientFileSystem
 from arroyo_filesystem.staging import Staging, encode_files
 from fsspec.implementations.memory import MemoryFileSystem
 
@@ -144,13 +144,39 @@ def test_parquet_is_read_patiently() -> None:
     assert pq.ParquetFile(broken_reader(sink.getvalue())).read().equals(table)
 
 
-def test_a_file_whose_end_did_not_arrive_is_given_up_as_an_outage(store: Flaky, patient: PatientFileSystem) -> None:
+def test_a_small_file_is_sent_until_it_has_arrived(store: Flaky, patient: PatientFileSystem) -> None:
+    writer = patient.open("/a", "wb")
+    writer.write(b"xy")
+    writer.write(pa.py_buffer(b"z"))
+    assert writer.tell() == 3
+    assert store.calls == []
+    store.before = [ReadTimeoutError(), ReadTimeoutError()]
+    writer.close()
+    writer.close()
+    assert store.calls == ["pipe_file"] * 3
+    assert store._fs.cat_file("/a") == b"xyz"
+
+
+def test_a_large_file_is_sent_in_parts(store: Flaky, patient: PatientFileSystem) -> None:
+    writer = patient.open("/a", "wb")
+    part = bytes(HELD_BYTES // 2)
+    for number in range(3):
+        writer.write(part)
+        assert store.calls == (["open"] if number == 2 else [])
+    writer.close()
+    assert writer.tell() == store._fs.size("/a") == 3 * len(part)
+
+
+def test_a_large_file_whose_end_did_not_arrive_is_given_up_as_an_outage(
+    store: Flaky, patient: PatientFileSystem
+) -> None:
     class Unclosable(io.BytesIO):
         def close(self) -> None:
             raise ReadTimeoutError("lost")
 
     store._fs.open = lambda *_, **__: Unclosable()
     writer = patient.open("/a", "wb")
+    writer.write(bytes(HELD_BYTES + 1))
     with pytest.raises(ExternalError, match="cannot write /a: lost"):
         writer.close()
 

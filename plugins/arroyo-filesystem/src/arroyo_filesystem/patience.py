@@ -6,8 +6,9 @@ after the last attempt is an `ExternalError`, which restarts the job from its la
 
 from __future__ import annotations
 
+import io
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -17,6 +18,8 @@ from arroyo_core.errors import ExternalError
 from arroyo_core.state import backoff_s, is_transient
 
 ATTEMPTS = 5
+#: A file up to this size is sent as a whole, and again if need be.
+HELD_BYTES = 8 * 2**20
 
 T = TypeVar("T")
 
@@ -88,10 +91,18 @@ class PatientFileSystem:
         self._fs.invalidate_cache()
 
     def open(self, path: str, mode: str, *, compression: str | None = None, **options: Any) -> Any:
-        """A file to read from patiently, or one to write to, whose failures are `ExternalError`s."""
-        opened = self._patiently("open", path, lambda: self._fs.open(path, mode, **options))
+        """A file to read from or to write to patiently."""
+
+        def open_now() -> Any:
+            return self._patiently("open", path, lambda: self._fs.open(path, mode, **options))
+
         if mode == "wb":
-            return RemoteWriter(opened, path)
+            return PatientWriter(
+                path,
+                send=lambda data: self._patiently("write", path, lambda: self._fs.pipe_file(path, data)),
+                begin=open_now,
+            )
+        opened = open_now()
         reader = PatientReader(opened, lambda call: self._patiently("read", path, call))
         return reader if compression is None else compr[compression](reader, mode="rb")
 
@@ -165,28 +176,50 @@ class PatientReader:
         self.close()
 
 
-class RemoteWriter:
-    """A file being written. What was sent cannot be sent again: a failure gives the whole file up."""
+class PatientWriter:
+    """A file being written.
 
-    def __init__(self, file: Any, path: str) -> None:
-        self._file = file
+    It is held back while it is small, and then sent as often as needed. A large one is sent in
+    parts, which cannot be sent again: a failure gives the whole file up, as an `ExternalError`.
+    """
+
+    def __init__(self, path: str, *, send: Callable[[bytes], None], begin: Callable[[], Any]) -> None:
+        """`send` stores a whole file, `begin` opens one for parts."""
         self._path = path
+        self._send = send
+        self._begin = begin
+        self._held = io.BytesIO()
+        self._stream: Any = None
+        self._size = 0
+        self.closed = False
 
     def write(self, data: Any) -> int:
-        return int(self._external(lambda: self._file.write(data)))
-
-    def writelines(self, lines: Iterable[bytes]) -> None:
-        for line in lines:
-            self.write(line)
+        size = memoryview(data).nbytes
+        if self._stream is None and self._size + size > HELD_BYTES:
+            self._stream = self._begin()
+            held, self._held = self._held.getvalue(), io.BytesIO()
+            self._external(lambda: self._stream.write(held))
+        if self._stream is None:
+            self._held.write(data)
+        else:
+            self._external(lambda: self._stream.write(data))
+        self._size += size
+        return size
 
     def tell(self) -> int:
-        return int(self._file.tell())
+        return self._size
 
     def flush(self) -> None:
-        self._external(self._file.flush)
+        """Nothing is whole before it is closed."""
 
     def close(self) -> None:
-        self._external(self._file.close)
+        if self.closed:
+            return
+        self.closed = True
+        if self._stream is None:
+            self._send(self._held.getvalue())
+        else:
+            self._external(self._stream.close)
 
     def readable(self) -> bool:
         return False
@@ -197,13 +230,9 @@ class RemoteWriter:
     def seekable(self) -> bool:
         return False
 
-    @property
-    def closed(self) -> bool:
-        return bool(self._file.closed)
-
-    def _external(self, call: Callable[[], T]) -> T:
+    def _external(self, call: Callable[[], object]) -> None:
         try:
-            return call()
+            call()
         except Exception as error:
             if not is_transient(error):
                 raise
