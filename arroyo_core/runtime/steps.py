@@ -19,7 +19,7 @@ from arroyo_core.proto.state_pb2 import (
     SubtaskCheckpointMetadata,
 )
 from arroyo_core.runtime.acceptance import accept
-from arroyo_core.runtime.carry import carried_state, restore_carried
+from arroyo_core.runtime.carry import CARRIED, carried_state, restore_carried
 from arroyo_core.runtime.commit import commit_epoch
 from arroyo_core.runtime.events import (
     Collected,
@@ -34,9 +34,6 @@ from arroyo_core.runtime.request import EpochRequest, source_budget
 from arroyo_core.runtime.results import EpochResult, epoch_result
 from arroyo_core.runtime.start import Start, StartOptions, resolve_start
 from arroyo_core.state import ParquetBackend, merge_operator_metadata
-
-#: The property of a checkpoint that holds the job's `CarriedState`.
-CARRIED = "carried"
 
 
 class EpochExecutor(Protocol):
