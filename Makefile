@@ -32,7 +32,7 @@ unexport CONDA_PREFIX PYTHONPATH PYTHONHOME
 # Every Spark worker would compile all it imports, each time anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help env demo test chaos quick lint format proto lock wheels bench bench-state plugin java clean
+.PHONY: help env demo test chaos quick lint format proto lock wheels bench bench-epochs bench-state plugin java clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -92,6 +92,9 @@ wheels: $(STAMP) ## build the wheels that changed into dist/
 
 bench: java $(STAMP) ## measure the throughput beside bare pyarrow and Structured Streaming
 	@$(BIN)/python tests/bench $(BENCH_ARGS)
+
+bench-epochs: java $(STAMP) ## measure what an epoch costs, beside Spark and Structured Streaming
+	@$(BIN)/python tests/bench_epochs $(BENCH_ARGS)
 
 bench-state: $(STAMP) ## measure state tables beside bare Parquet, DuckDB and a dict
 	@$(BIN)/python tests/bench_state/bench_state.py $(BENCH_ARGS)
