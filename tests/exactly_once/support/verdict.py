@@ -85,6 +85,18 @@ def table_rows(url: str) -> Tables:
     return found
 
 
+def placeless(tables: Tables) -> Tables:
+    """The tables without what a source notes about where its files lie."""
+
+    def is_place(row: tuple[object, ...]) -> bool:
+        return str(row[0]).startswith(('"plan', '"seen-'))
+
+    return {
+        name: Counter({row: count for row, count in rows.items() if not (name.endswith(" files.f") and is_place(row))})
+        for name, rows in tables.items()
+    }
+
+
 def check_reader(files: Mapping[str, bytes], root: str, truth: Truth) -> None:
     """At any moment: every visible file is whole, true, and of a published epoch."""
     published = published_epochs(files, f"{root}/state")
