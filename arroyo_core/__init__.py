@@ -1,5 +1,6 @@
 """Arroyo's stream-processing operators and Parquet state, in Python, on Spark."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from arroyo_core.api import (
@@ -36,6 +37,9 @@ from arroyo_core.errors import (
 )
 
 if TYPE_CHECKING:
+    from arroyo_core.runtime.events import StopMode
+    from arroyo_core.runtime.start import StartOptions
+    from arroyo_core.runtime.stop import StopSignal
     from arroyo_core.spark.pipeline import Pipeline
 
 __all__ = [
@@ -65,16 +69,26 @@ __all__ = [
     "SourceContext",
     "SourceFinishType",
     "SourceOperator",
+    "StartOptions",
     "StateError",
+    "StopMode",
+    "StopSignal",
     "TaskInfo",
     "Watermark",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    # Executors import this package for every worker process: the planner stays out of their way.
-    if name == "Pipeline":
-        from arroyo_core.spark.pipeline import Pipeline
+#: What drives jobs, by the module that has it: executors, which import this package in every worker
+#: process, need none of it.
+_DRIVING = {
+    "Pipeline": "arroyo_core.spark.pipeline",
+    "StartOptions": "arroyo_core.runtime.start",
+    "StopMode": "arroyo_core.runtime.events",
+    "StopSignal": "arroyo_core.runtime.stop",
+}
 
-        return Pipeline
+
+def __getattr__(name: str) -> Any:
+    if name in _DRIVING:
+        return getattr(import_module(_DRIVING[name]), name)
     raise AttributeError(name)
