@@ -202,9 +202,9 @@ class Job:
             case StartTimer():
                 self._wait(instruction)
             case EndEpoch():
-                self._stop_file.write(StopMode.CHECKPOINT)
+                self._ask("end", lambda: self._stop_file.write(StopMode.CHECKPOINT))
             case CancelEpoch():
-                self.executor.cancel()
+                self._ask("be cancelled", self.executor.cancel)
             case Finish(outcome):
                 self.result.is_finished = outcome is Outcome.FINISHED
                 self._log.write_rest(self._backend.generation)
@@ -222,6 +222,13 @@ class Job:
                 return Failed(lane, str(error), is_retriable=retry_hint(error) is RetryHint.WITH_BACKOFF)
 
         self._lanes.start(lane, work)
+
+    def _ask(self, what: str, ask: Callable[[], None]) -> None:
+        """Hurry the running epoch; where that cannot be said, it ends by itself all the same."""
+        try:
+            ask()
+        except Exception as error:
+            logger.warning("the running epoch could not be asked to %s: %s", what, error)
 
     def _publish(self, epoch: int) -> None:
         self._log.add_epoch(self.steps.result(epoch))

@@ -35,6 +35,20 @@ def test_a_request_before_the_job_listens_is_not_lost():
     assert heard == [StopMode.GRACEFUL]
 
 
+def test_an_epoch_that_cannot_be_asked_to_end_ends_by_itself(lab, monkeypatch, caplog):
+    nodes = [
+        {"id": "in", "operator": "test.rows", "config": {"count": 20, "then_wait": True}},
+        {"id": "out", "operator": "test.sink", "inputs": ["in"]},
+    ]
+    job = lab.job(nodes, lanes=ThreadLanes(), checkpoint={"interval": "1s"})
+    lab.trace.on_wait = job.stop.request
+    monkeypatch.setattr(StopFile, "write", lambda self, mode: (_ for _ in ()).throw(OSError("the store is away")))
+    result = job.run()
+    assert not result.is_finished
+    assert len(lab.trace.numbers()) == 20
+    assert "could not be asked to end: the store is away" in caplog.text
+
+
 def test_a_file_that_makes_no_sense_is_no_request(lab):
     file = StopFile.at(lab.folder, "lab", 1)
     assert file.read() is None
