@@ -90,7 +90,7 @@ def make_updates(batch: pa.RecordBatch, *, is_retract: bool | Mask, ids: pa.Fixe
 
 
 def interleave_updates(
-    retracts: pa.RecordBatch, appends: pa.RecordBatch, *, retract_ranks: Sequence[int], append_ranks: Sequence[int]
+    retracts: pa.RecordBatch, appends: pa.RecordBatch, *, retract_ranks: npt.ArrayLike, append_ranks: npt.ArrayLike
 ) -> pa.RecordBatch:
     """Rows with `_updating_meta` of both in the order of their ranks; of one rank what is taken back comes first."""
     joined = pa.concat_batches([retracts, appends])

@@ -52,6 +52,7 @@ ROWS_LEFT = {
     "per_item": 3,
     "hot": 16,
     "visits": 3,
+    "totals": 3,
 }
 
 

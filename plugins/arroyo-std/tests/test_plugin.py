@@ -18,6 +18,7 @@ OPERATORS = [
     "std.tumbling_window",
     "std.union",
     "std.unnest",
+    "std.updating_aggregate",
     "std.watermark",
 ]
 

@@ -20,3 +20,4 @@ def arroyo_register(registry: Registry) -> None:
     registry.add("std.tumbling_window", window_constructors.TumblingWindowConstructor())
     registry.add("std.sliding_window", window_constructors.SlidingWindowConstructor())
     registry.add("std.session_window", window_constructors.SessionWindowConstructor())
+    registry.add("std.updating_aggregate", window_constructors.UpdatingAggregateConstructor())

@@ -15,6 +15,7 @@ from arroyo_core.api import (
     OperatorContext,
     Registry,
 )
+from arroyo_core.api.updating import UPDATING_META
 from arroyo_core.errors import ConfigError
 from arroyo_std.columns import check_column, check_unique, derive_stream
 from arroyo_std.sql import CompiledExpressions, Expression, check_expressions, compile_expressions
@@ -124,6 +125,9 @@ class Project(ArrowOperator):
         `copies_of` tells which expressions are nothing but a column.
         """
         staying = self._keep or ([name for name in names if name not in self._drop] if self._drop else [])
+        if UPDATING_META in names and UPDATING_META not in staying:
+            # Without it, rows that are taken back would count as added.
+            staying = [*staying, UPDATING_META]
         columns: dict[str, _Column] = {name: _Copied(name=name, source=name) for name in staying}
         for expression in self._expressions:
             source = copies_of.get(expression.name)

@@ -9,11 +9,20 @@ from arroyo_core.api import ConstructedOperator, OperatorConstructor, Registry
 from arroyo_core.api.units import format_duration_us
 from arroyo_core.errors import ConfigError
 from arroyo_std import std_pb2
-from arroyo_std.std_pb2 import Aggregate, SessionWindowConfig, SlidingWindowConfig, TumblingWindowConfig
+from arroyo_std.std_pb2 import (
+    Aggregate,
+    SessionWindowConfig,
+    SlidingWindowConfig,
+    TumblingWindowConfig,
+    UpdatingAggregateConfig,
+)
 
 if TYPE_CHECKING:
     from arroyo_std.aggregates.registry import AggregateSpec
     from arroyo_std.windows.windowed import WindowSettings
+
+DEFAULT_TTL_US = 24 * 3_600_000_000
+DEFAULT_FLUSH_INTERVAL_US = 1_000_000
 
 WindowConfig = TumblingWindowConfig | SlidingWindowConfig | SessionWindowConfig
 
@@ -62,6 +71,30 @@ class SessionWindowConstructor(OperatorConstructor[SessionWindowConfig]):
 
         check_positive(config.gap, "gap")
         return ConstructedOperator.from_operator(SessionWindow(config.gap, window_settings(config), registry))
+
+
+class UpdatingAggregateConstructor(OperatorConstructor[UpdatingAggregateConfig]):
+    """Makes `std.updating_aggregate`."""
+
+    config_type = UpdatingAggregateConfig
+
+    def with_config(self, config: UpdatingAggregateConfig, registry: Registry) -> ConstructedOperator:
+        from arroyo_std.updating.aggregate import UpdatingAggregate, UpdatingSettings
+
+        ttl_us = config.ttl if config.HasField("ttl") else DEFAULT_TTL_US
+        if ttl_us < 0:
+            raise ConfigError("a duration must not be negative", field="ttl", value=ttl_us)
+        interval_us = config.flush_interval if config.HasField("flush_interval") else DEFAULT_FLUSH_INTERVAL_US
+        check_positive(interval_us, "flush_interval")
+        if not config.aggregates:
+            raise ConfigError("'aggregates' is missing: give a list of aggregates", field="aggregates")
+        settings = UpdatingSettings(
+            keys=tuple(config.keys),
+            aggregates=aggregate_specs(config.aggregates),
+            ttl_us=ttl_us,
+            flush_interval_us=interval_us,
+        )
+        return ConstructedOperator.from_operator(UpdatingAggregate(settings, registry))
 
 
 def window_settings(config: WindowConfig) -> WindowSettings:

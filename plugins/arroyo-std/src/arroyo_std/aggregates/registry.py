@@ -36,6 +36,12 @@ class AggregateSpec:
         """The name of the result's column."""
         return self.alias or "_".join([self.function, *(each for each in (self.column, self.other) if each)])
 
+    def shown(self) -> str:
+        """For people."""
+        columns = ", ".join(name for name in (self.column, self.other) if name) or "*"
+        percentile = f", {self.percentile}" if self.percentile is not None else ""
+        return f"{self.function}({columns}{percentile})" + (f" where {self.filter}" if self.filter else "")
+
 
 @dataclass(frozen=True, slots=True)
 class _Inputs:

@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from arroyo_core.api import ArroyoSchema, Registry
 from arroyo_core.errors import ConfigError
+from arroyo_std.aggregates.keys import check_names, key_columns, key_fields
 from arroyo_std.aggregates.plan import AggregatePlan
 from arroyo_std.aggregates.registry import AggregateSpec
-from arroyo_std.columns import check_column, check_unique, normal_type
 from arroyo_std.windows.times import TIME_TYPE, Times, time_array
 
 WINDOW_START = "window_start"
@@ -18,25 +18,6 @@ WINDOW_END = "window_end"
 #: The event time of a window's row: one microsecond before its end, the last moment that belongs to it.
 WINDOW_TIME = "window_time"
 WINDOW_COLUMNS = (WINDOW_START, WINDOW_END, WINDOW_TIME)
-
-
-def key_fields(keys: Sequence[str], stream: ArroyoSchema) -> list[pa.Field]:
-    """The fields of the key columns, in plain types; raises `ConfigError` at the key that is none."""
-    for position, key in enumerate(keys):
-        check_column(key, stream.names, field=f"keys[{position}]")
-    check_unique(keys, field="keys")
-    return [pa.field(key, normal_type(stream.schema.field(key).type)) for key in keys]
-
-
-def check_names(specs: Sequence[AggregateSpec], taken: Sequence[str]) -> None:
-    """Raise `ConfigError` at the first aggregate whose name another column has."""
-    seen = set(taken)
-    for spec in specs:
-        if spec.name in seen:
-            raise ConfigError(
-                f"there is a column {spec.name!r} already: give another name", field=f"{spec.field}.as", value=spec.name
-            )
-        seen.add(spec.name)
 
 
 class WindowLayout:
@@ -69,11 +50,7 @@ class WindowLayout:
 
     def key_columns(self, batch: pa.RecordBatch) -> list[pa.Array]:
         """The keys of a batch of the input, in plain types."""
-        columns = [batch.column(key) for key in self.keys]
-        return [
-            column if column.type == field.type else column.cast(field.type)
-            for column, field in zip(columns, self.key_fields, strict=True)
-        ]
+        return key_columns(batch, self.key_fields)
 
     def states_of(self, rows: pa.RecordBatch) -> list[pa.Array]:
         """The state columns of rows of `state`."""

@@ -11,19 +11,18 @@ from arroyo_core.api import ArroyoSchema
 from arroyo_core.state import ExpiringTimeKeyView, LastKeyValueView
 from arroyo_std.aggregates.groups import Groups
 from arroyo_std.aggregates.lists import flatten, gather
-from arroyo_std.windows.layout import WINDOW_END, WindowLayout
+from arroyo_std.timers import NO_TIMER, KeyTimers, timer_schema
+from arroyo_std.windows.layout import WindowLayout
 from arroyo_std.windows.sessions import Sessions, concat_sessions, merge_sessions
-from arroyo_std.windows.times import TIME_TYPE, Times, floor_to_grid, time_array
+from arroyo_std.windows.times import Times
 
-SESSIONS = "sessions"
-TIMER = "timer_us"
+SESSIONS = "_sessions"
+TIMER = "_timer_us"
 
 #: Unmerged sessions in memory are merged when they are this many, or as many as there were after the last merge.
 MERGE_ROWS = 65_536
-#: Timers are rounded down to this part of the gap, so that few times have many keys, and not many times few.
+#: Timers lie on a grid of this part of the gap.
 _TIMERS_PER_GAP = 32
-#: After all times.
-_NO_TIMER = np.iinfo(np.int64).max
 
 
 class SessionLayout:
@@ -42,9 +41,7 @@ class SessionLayout:
             key_columns=layout.keys,
         )
         #: When to look at a key.
-        self.timers = ArroyoSchema(
-            pa.schema([*layout.key_fields, pa.field(WINDOW_END, TIME_TYPE)]), WINDOW_END, layout.keys
-        )
+        self.timers = timer_schema(layout.key_fields)
 
 
 class SessionStore:
@@ -65,9 +62,8 @@ class SessionStore:
         self._layout = layout
         self._tables = tables
         self._gap_us = gap_us
-        self._grid_us = max(gap_us // _TIMERS_PER_GAP, 1)
         self._sessions = sessions
-        self._timers = timers
+        self._timers = KeyTimers(timers, tables.timers, grid_us=gap_us // _TIMERS_PER_GAP)
         self._pending: list[Sessions] = []
         self._pending_rows = 0
         self._merged_rows = 0
@@ -84,18 +80,16 @@ class SessionStore:
         if not self._is_due(until_us):
             return None
         self.absorb()
-        due = [batch for _, batches in self._timers.expire_before(until_us + 1) for batch in batches]
-        if not due:
+        keys = self._timers.take_due(until_us)
+        if keys is None:
             return None
-        # A key whose timer was moved forward has its former one as well.
-        keys = self._distinct_keys(_concat(due))
         stored, rows = self._read(keys)
         has_ended = stored.lasts_us + self._gap_us <= until_us
         timers = rows.column(TIMER).to_numpy()
         self._write(
             rows,
             stored.take(np.flatnonzero(~has_ended)),
-            old_timers=np.where(timers <= until_us, _NO_TIMER, timers),
+            old_timers=np.where(timers <= until_us, NO_TIMER, timers),
         )
         ended = stored.take(np.flatnonzero(has_ended))
         return ended.take(np.lexsort((ended.firsts_us, ended.lasts_us))) if len(ended) else None
@@ -109,15 +103,14 @@ class SessionStore:
         first = pa.array(fresh.groups().first_rows())
         keys = self._key_batch([key.take(first) for key in fresh.keys], len(first))
         is_found, rows = self._sessions.get(keys)
-        timers = np.full(keys.num_rows, _NO_TIMER, dtype=np.int64)
+        timers = np.full(keys.num_rows, NO_TIMER, dtype=np.int64)
         timers[is_found] = rows.column(TIMER).to_numpy()
         self._write(keys, self._merge([self._flatten(rows), fresh]), old_timers=timers)
 
     def _is_due(self, until_us: int) -> bool:
         if any(len(each) and int(each.lasts_us.min()) + self._gap_us <= until_us for each in self._pending):
             return True
-        earliest_us = self._timers.get_min_time()
-        return earliest_us is not None and earliest_us <= until_us
+        return self._timers.is_due(until_us)
 
     def _merge(self, parts: Sequence[Sessions]) -> Sessions:
         return merge_sessions(concat_sessions(parts), self._layout.plan, gap_us=self._gap_us)
@@ -134,10 +127,6 @@ class SessionStore:
         keys = [rows.column(name).take(places) for name in self._layout.keys]
         return Sessions(keys, firsts.to_numpy(), lasts.to_numpy(), list(states))
 
-    def _distinct_keys(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        groups = Groups.of_columns([rows.column(name) for name in self._layout.keys], rows.num_rows)
-        return rows if groups.count == rows.num_rows else rows.take(pa.array(groups.first_rows()))
-
     def _write(self, keys: pa.RecordBatch, sessions: Sessions, *, old_timers: Times) -> None:
         """Set the sessions of the keys to these, and delete keys that have none.
 
@@ -150,13 +139,12 @@ class SessionStore:
         joined = [pa.concat_arrays([left, right]) for left, right in zip(columns, sessions.keys, strict=True)]
         everything = Groups.of_columns(joined, keys.num_rows + len(sessions))
         groups = Groups(everything.codes[keys.num_rows :], keys.num_rows, has_empty=True)
-        earliest = np.full(keys.num_rows, _NO_TIMER, dtype=np.int64)
+        earliest = np.full(keys.num_rows, NO_TIMER - self._gap_us, dtype=np.int64)
         np.minimum.at(earliest, groups.codes, sessions.lasts_us)
         is_open = groups.sizes() > 0
-        timers = np.zeros(keys.num_rows, dtype=np.int64)
-        timers[is_open] = floor_to_grid(earliest[is_open] + self._gap_us, self._grid_us, 0)
-        needs_timer = is_open & (timers < old_timers)
-        timers = np.minimum(timers, old_timers)
+        timers = self._timers.schedule(
+            columns, due_us=earliest + self._gap_us, current_us=old_timers, is_wanted=is_open
+        )
         structs = pa.StructArray.from_arrays(
             [pa.array(sessions.firsts_us), pa.array(sessions.lasts_us), *sessions.states],
             fields=list(self._tables.session_type),
@@ -168,19 +156,7 @@ class SessionStore:
         else:
             self._sessions.upsert(rows.filter(pa.array(is_open)))
             self._sessions.delete(rows.filter(pa.array(~is_open)))
-        if needs_timer.any():
-            due = pa.array(np.flatnonzero(needs_timer))
-            self._timers.insert_batch(
-                pa.RecordBatch.from_arrays(
-                    [*(column.take(due) for column in columns), time_array(timers[needs_timer])],
-                    schema=self._tables.timers.schema,
-                )
-            )
 
     def _key_batch(self, columns: list[pa.Array], rows: int) -> pa.RecordBatch:
         """Keys to look up; with a column that is none, because without keys there would be no rows."""
         return pa.RecordBatch.from_arrays([*columns, pa.nulls(rows, pa.int64())], names=[*self._layout.keys, TIMER])
-
-
-def _concat(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    return parts[0] if len(parts) == 1 else pa.concat_batches(parts)

@@ -23,6 +23,7 @@ from arroyo_core.api import (
     Watermark,
 )
 from arroyo_core.api.units import format_duration_us
+from arroyo_core.api.updating import refuse_updating
 from arroyo_core.errors import ConfigError
 from arroyo_core.state import global_table_config
 from arroyo_std.aggregates.registry import AggregateSpec
@@ -99,6 +100,7 @@ class WindowOperator(ArrowOperator):
 
     def output_schema(self, inputs: Sequence[ArroyoSchema]) -> ArroyoSchema:
         stream = inputs[0]
+        refuse_updating(stream, operator=self.name())
         if stream.timestamp_column is None and not self._settings.is_processing_time:
             raise ConfigError("windows need an event time, and the stream has none: put std.watermark in front")
         self._layout = self._make_layout(stream)
@@ -123,7 +125,7 @@ class WindowOperator(ArrowOperator):
         rows = [
             *self.display_window(),
             ("keys", ", ".join(settings.keys)),
-            *((spec.name, _shown(spec)) for spec in settings.aggregates),
+            *((spec.name, spec.shown()) for spec in settings.aggregates),
             (
                 "allowed lateness",
                 format_duration_us(settings.allowed_lateness_us) if settings.allowed_lateness_us else "",
@@ -222,9 +224,3 @@ class WindowOperator(ArrowOperator):
             for start in range(0, batch.num_rows, OUTPUT_ROWS):
                 collector.collect(batch.slice(start, OUTPUT_ROWS))
         self._progress.advance(fired_us)
-
-
-def _shown(spec: AggregateSpec) -> str:
-    columns = ", ".join(name for name in (spec.column, spec.other) if name) or "*"
-    percentile = f", {spec.percentile}" if spec.percentile is not None else ""
-    return f"{spec.function}({columns}{percentile})" + (f" where {spec.filter}" if spec.filter else "")

@@ -1,0 +1,83 @@
+"""From configs to joins: what can be checked without knowing the inputs is checked here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from arroyo_core.api import ConstructedOperator, OperatorConstructor, Registry
+from arroyo_core.errors import ConfigError
+from arroyo_std import std_pb2
+from arroyo_std.join_pb2 import JoinKey, JoinPrefixes, WindowJoinConfig
+from arroyo_std.window_constructors import check_positive
+
+if TYPE_CHECKING:
+    from arroyo_std.joins.layout import JoinSettings, JoinType, KeyPair
+
+#: By the numbers of the enum `JoinType` of the configs.
+_TYPES = ("inner", "inner", "left", "right", "full")
+
+
+class WindowJoinConstructor(OperatorConstructor[WindowJoinConfig]):
+    """Makes `std.window_join`."""
+
+    config_type = WindowJoinConfig
+
+    def with_config(self, config: WindowJoinConfig, registry: Registry) -> ConstructedOperator:
+        from arroyo_std.joins.window_join import WindowJoin, WindowJoinSettings
+
+        size_us = config.size if config.HasField("size") else None
+        if size_us is not None:
+            check_positive(size_us, "size")
+        elif config.offset:
+            raise ConfigError("the inputs' own windows cannot be moved: give 'size', too", field="offset")
+        if config.allowed_lateness < 0:
+            raise ConfigError(
+                "a duration must not be negative", field="allowed_lateness", value=config.allowed_lateness
+            )
+        window = WindowJoinSettings(
+            size_us=size_us,
+            offset_us=config.offset % size_us if size_us else 0,
+            allowed_lateness_us=config.allowed_lateness,
+        )
+        return ConstructedOperator.from_operator(
+            WindowJoin(join_settings(config.type, config.on, config.prefixes, config.late), window)
+        )
+
+
+def join_settings(
+    type_number: int, on: Sequence[JoinKey], prefixes: JoinPrefixes, late: int = std_pb2.drop
+) -> JoinSettings:
+    """What all joins are told; raises `ConfigError` at the field that is wrong."""
+    from arroyo_std.joins.layout import DEFAULT_RIGHT_PREFIX, JoinSettings
+
+    return JoinSettings(
+        type=join_type(type_number),
+        on=key_pairs(on),
+        prefixes=(prefixes.left, prefixes.right if prefixes.HasField("right") else DEFAULT_RIGHT_PREFIX),
+        has_late_output=late == std_pb2.side_output,
+    )
+
+
+def join_type(number: int) -> JoinType:
+    from arroyo_std.joins.layout import JoinType
+
+    if not 0 <= number < len(_TYPES):
+        raise ConfigError("no such type of join", field="type", value=number, allowed=[*JoinType])
+    return JoinType(_TYPES[number])
+
+
+def key_pairs(on: Sequence[JoinKey]) -> tuple[KeyPair, ...]:
+    from arroyo_std.joins.layout import KeyPair
+
+    # The planner checks this for YAML; configs that are made in code come here unchecked.
+    if not on:
+        raise ConfigError("'on' is missing: give the columns that must be equal", field="on")
+    for place, key in enumerate(on):
+        if not key.left:
+            raise ConfigError("'left' is missing: give a column of the first input", field=f"on[{place}].left")
+    pairs = tuple(KeyPair(key.left, key.right or key.left) for key in on)
+    for place, pair in enumerate(pairs):
+        if pair in pairs[:place]:
+            raise ConfigError(f"{pair.left} = {pair.right} is listed twice", field=f"on[{place}]", value=pair.left)
+    return pairs

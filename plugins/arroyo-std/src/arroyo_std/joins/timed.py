@@ -1,0 +1,194 @@
+"""What joins of two streams by event time share: event times, late rows, watermarks and their progress."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from arroyo_core.api import (
+    ArrowCollector,
+    ArrowOperator,
+    ArroyoSchema,
+    CheckpointBarrier,
+    DisplayableOperator,
+    OperatorContext,
+    Watermark,
+)
+from arroyo_core.errors import ConfigError
+from arroyo_core.state import global_table_config, timestamp_table_config
+from arroyo_std.joins.layout import LEFT, SIDE_NAMES, JoinLayout, JoinSettings, Side
+from arroyo_std.windows.progress import NEVER_US, FiringProgress, StoredProgress, restore_progress
+from arroyo_std.windows.times import Times, times_us
+
+if TYPE_CHECKING:
+    from arroyo_core.proto.state_pb2 import TableConfig
+
+PROGRESS_TABLE = "p"
+
+
+class TimedJoin(ArrowOperator):
+    """Joins two inputs, each partitioned by its keys; equal keys of both meet in one subtask.
+
+    A row is late when the watermark it needed to be joined with all its matches has passed: it is counted
+    (`late_rows`) and dropped, or sent to a side output.
+    """
+
+    def __init__(self, settings: JoinSettings) -> None:
+        self.settings = settings
+
+    @abstractmethod
+    def make_layout(self, inputs: Sequence[ArroyoSchema]) -> JoinLayout:
+        """The columns; raises `ConfigError` where the inputs do not fit."""
+
+    @abstractmethod
+    def output_time(self, layout: JoinLayout) -> str | None:
+        """The event-time column of the output."""
+
+    @abstractmethod
+    def retentions_us(self) -> tuple[int, int]:
+        """How long tables `left` and `right` keep rows after the watermark has passed them."""
+
+    @abstractmethod
+    def open(self, layout: JoinLayout, ctx: OperatorContext) -> None:
+        """Define the tables and take their views."""
+
+    @abstractmethod
+    def add(self, index: int, batch: pa.RecordBatch, times: Times, collector: ArrowCollector) -> None:
+        """Take rows of one side, in plain types, that are not late."""
+
+    @abstractmethod
+    def fire(self, watermark_us: int, collector: ArrowCollector) -> int:
+        """The watermark moved; returns the one that goes on."""
+
+    @abstractmethod
+    def display_join(self) -> list[tuple[str, str]]:
+        """What `display` tells beside type and keys."""
+
+    def input_count(self) -> tuple[int, int | None]:
+        return (2, 2)
+
+    def last_times_us(self, index: int, times: Times) -> Times:
+        """For each row the last watermark with which it is not late."""
+        return times
+
+    def time_column(self, side: Side) -> str | None:
+        """The column that says when a row is late; None for a side whose rows never are."""
+        return side.time_column
+
+    def output_schema(self, inputs: Sequence[ArroyoSchema]) -> ArroyoSchema:
+        layout = self.make_layout(inputs)
+        return layout.stream(self.output_time(layout))
+
+    def side_outputs(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, ArroyoSchema]:
+        if not self.settings.has_late_output:
+            return {}
+        return {f"late_{name}": stream for name, stream in zip(SIDE_NAMES, inputs, strict=True)}
+
+    def routing_keys(self, inputs: Sequence[ArroyoSchema]) -> Sequence[tuple[str, ...] | None]:
+        on = self.settings.on
+        return [tuple(pair.left for pair in on), tuple(pair.right for pair in on)]
+
+    def tables(self) -> dict[str, TableConfig]:
+        tables = global_table_config(PROGRESS_TABLE, "the watermark that rows have been joined up to, by subtask")
+        for name, retention_us in zip(SIDE_NAMES, self.retentions_us(), strict=True):
+            retention = timedelta(microseconds=retention_us)
+            tables[name] = timestamp_table_config(name, f"rows of the {name} input", retention, False, None)
+        return tables
+
+    def display(self) -> DisplayableOperator:
+        on = ", ".join(f"{pair.left} = {pair.right}" for pair in self.settings.on)
+        rows = [("type", str(self.settings.type)), ("on", on), *self.display_join()]
+        return DisplayableOperator(self.name(), [(label, text) for label, text in rows if text])
+
+    def on_start(self, ctx: OperatorContext) -> None:
+        self.layout = self.make_layout(ctx.input_schemas)
+        view = ctx.table_manager.get_global_keyed_state(PROGRESS_TABLE, key_type=int, value_type=StoredProgress)
+        self._progress_view = view
+        stored = restore_progress(view.get_all(), task=ctx.task_info)
+        #: One for each side, because each knows its own keys; they move together.
+        self.progress = tuple(FiringProgress(stored, keys=side.keys) for side in self.layout.sides)
+        self.open(self.layout, ctx)
+
+    def process_batch(self, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector) -> None:
+        raise NotImplementedError("a join takes rows by input")
+
+    def process_batch_index(
+        self, index: int, total_inputs: int, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector
+    ) -> None:
+        column = self.time_column(self.layout.sides[index])
+        if column is None:
+            times = np.zeros(batch.num_rows, dtype=np.int64)
+        else:
+            batch, times = self._timed(batch, column, ctx)
+            batch, times = self._on_time(index, batch, times, ctx, collector)
+        if batch.num_rows:
+            self.add(index, batch, times, collector)
+
+    def handle_watermark_int(
+        self, watermark: Watermark, ctx: OperatorContext, collector: ArrowCollector
+    ) -> Watermark | None:
+        if watermark.event_time_us is None:
+            return watermark
+        onward_us = self.fire(watermark.event_time_us, collector)
+        for progress in self.progress:
+            progress.advance(watermark.event_time_us)
+        return Watermark.event_time(onward_us)
+
+    def handle_checkpoint(self, barrier: CheckpointBarrier, ctx: OperatorContext, collector: ArrowCollector) -> None:
+        task = ctx.task_info
+        self._progress_view.insert(task.task_index, self.progress[LEFT].store())
+        if task.task_index == 0:
+            # What subtasks of a higher parallelism left behind has been taken over when this epoch began.
+            for left_behind in [key for key in self._progress_view.get_all() if key >= task.parallelism]:
+                self._progress_view.remove(left_behind)
+
+    def _timed(self, batch: pa.RecordBatch, column: str, ctx: OperatorContext) -> tuple[pa.RecordBatch, Times]:
+        """The rows that have an event time, and their times."""
+        found = batch.column(column)
+        if found.null_count:
+            ctx.count("null_event_times", found.null_count)
+            batch = batch.filter(found.is_valid())
+            found = batch.column(column)
+        return batch, times_us(found)
+
+    def _on_time(
+        self, index: int, batch: pa.RecordBatch, times: Times, ctx: OperatorContext, collector: ArrowCollector
+    ) -> tuple[pa.RecordBatch, Times]:
+        progress = self.progress[index]
+        if progress.fired_us <= NEVER_US and not progress.is_uneven:
+            return batch, times
+        is_late = self.last_times_us(index, times) < progress.fired_for(batch)
+        if not is_late.any():
+            return batch, times
+        ctx.count("late_rows", int(is_late.sum()))
+        if self.settings.has_late_output:
+            collector.collect_side(f"late_{SIDE_NAMES[index]}", batch.filter(pa.array(is_late)))
+        return batch.filter(pa.array(~is_late)), times[~is_late]
+
+
+def need_event_times(inputs: Sequence[ArroyoSchema]) -> None:
+    """Raise `ConfigError` unless both inputs have an event time."""
+    for name, stream in zip(SIDE_NAMES, inputs, strict=True):
+        if stream.timestamp_column is None:
+            raise ConfigError(f"the {name} input has no event time: put std.watermark in front")
+
+
+def refuse_updating(layout: JoinLayout) -> JoinLayout:
+    """Raise `ConfigError` if an input has retractions."""
+    for side in layout.sides:
+        if side.is_updating:
+            raise ConfigError(
+                f"the {side.name} input has retractions, which only std.join takes: use it, or put a window in front"
+            )
+    return layout
+
+
+def emit(batches: Iterable[pa.RecordBatch], collector: ArrowCollector) -> None:
+    for batch in batches:
+        if batch.num_rows:
+            collector.collect(batch)

@@ -1,0 +1,174 @@
+"""`std.window_join`: joins rows of two streams that are in the same window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from arroyo_core.api import END_OF_TIME_US, ArrowCollector, ArroyoSchema, OperatorContext
+from arroyo_core.api.units import format_duration_us
+from arroyo_core.errors import ConfigError
+from arroyo_core.state import ExpiringTimeKeyView
+from arroyo_std.joins.layout import LEFT, RIGHT, SIDE_NAMES, JoinLayout, JoinSettings, Mask, Side
+from arroyo_std.joins.pairs import equal_ranges, shared_codes
+from arroyo_std.joins.timed import TimedJoin, emit, need_event_times, refuse_updating
+from arroyo_std.windows.layout import WINDOW_COLUMNS, WINDOW_END, WINDOW_START, WINDOW_TIME
+from arroyo_std.windows.times import TIME_TYPE, Times, floor_to_grid, time_array, times_us
+
+#: The last moment of a row's window, by which tables hold rows: it expires exactly when the window has fired.
+LAST_MOMENT = "_window_time"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowJoinSettings:
+    """Windows of `size_us`, or those that the inputs have already where it is None."""
+
+    size_us: int | None
+    offset_us: int = 0
+    allowed_lateness_us: int = 0
+
+
+class WindowJoin(TimedJoin):
+    """Keeps the rows of both inputs until their window ends, and then joins them, once."""
+
+    def __init__(self, settings: JoinSettings, window: WindowJoinSettings) -> None:
+        super().__init__(settings)
+        self._window = window
+
+    def name(self) -> str:
+        return "std.window_join"
+
+    def display_join(self) -> list[tuple[str, str]]:
+        window = self._window
+        lateness_us = window.allowed_lateness_us
+        return [
+            ("size", format_duration_us(window.size_us) if window.size_us else "windows of the inputs"),
+            ("offset", format_duration_us(window.offset_us) if window.offset_us else ""),
+            ("allowed lateness", format_duration_us(lateness_us) if lateness_us else ""),
+        ]
+
+    def make_layout(self, inputs: Sequence[ArroyoSchema]) -> JoinLayout:
+        if self._window.size_us is None:
+            _need_windows(inputs)
+        else:
+            need_event_times(inputs)
+        return refuse_updating(
+            JoinLayout(
+                self.settings,
+                inputs,
+                added=[pa.field(name, TIME_TYPE) for name in WINDOW_COLUMNS],
+                omitted=WINDOW_COLUMNS if self._window.size_us is None else (),
+            )
+        )
+
+    def output_time(self, layout: JoinLayout) -> str | None:
+        return WINDOW_TIME
+
+    def retentions_us(self) -> tuple[int, int]:
+        return (self._window.allowed_lateness_us, self._window.allowed_lateness_us)
+
+    def time_column(self, side: Side) -> str | None:
+        return WINDOW_END if self._window.size_us is None else side.time_column
+
+    def open(self, layout: JoinLayout, ctx: OperatorContext) -> None:
+        self._views: list[ExpiringTimeKeyView] = []
+        for side in layout.sides:
+            schema = side.schema.append(pa.field(LAST_MOMENT, TIME_TYPE))
+            ctx.table_manager.define_table(side.name, ArroyoSchema(schema, LAST_MOMENT, side.keys))
+            self._views.append(ctx.table_manager.get_expiring_time_key_table(side.name))
+
+    def last_times_us(self, index: int, times: Times) -> Times:
+        return self._last_moments(times) + self._window.allowed_lateness_us
+
+    def add(self, index: int, batch: pa.RecordBatch, times: Times, collector: ArrowCollector) -> None:
+        side = self.layout.sides[index]
+        rows = side.plain(batch)
+        rows = rows.append_column(LAST_MOMENT, time_array(self._last_moments(times)))
+        is_null = self._equals_nothing(side, rows)
+        if is_null is not None and not self.settings.type.keeps[index]:
+            rows = rows.filter(pa.array(~is_null))
+        self._views[index].insert_batch(rows)
+
+    def fire(self, watermark_us: int, collector: ArrowCollector) -> int:
+        until_us = watermark_us
+        if watermark_us < END_OF_TIME_US:
+            until_us -= self._window.allowed_lateness_us
+        due = [self._take_due(index, until_us) for index in (LEFT, RIGHT)]
+        if any(rows.num_rows for rows in due):
+            emit(self._joined(due[LEFT], due[RIGHT]), collector)
+        return until_us
+
+    def _take_due(self, index: int, until_us: int) -> pa.RecordBatch:
+        batches = [batch for _, parts in self._views[index].expire_before(until_us) for batch in parts]
+        if not batches:
+            schema = self.layout.sides[index].schema.append(pa.field(LAST_MOMENT, TIME_TYPE))
+            return pa.RecordBatch.from_pylist([], schema=schema)
+        return pa.concat_batches(batches)
+
+    def _joined(self, left: pa.RecordBatch, right: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        codes = list(
+            shared_codes(
+                [left.column(name) for name in self._equal_columns(LEFT)],
+                [right.column(name) for name in self._equal_columns(RIGHT)],
+            )
+        )
+        for index, rows in enumerate((left, right)):
+            is_null = self._equals_nothing(self.layout.sides[index], rows)
+            if is_null is not None:
+                # No row of the other side has this number.
+                codes[index] = np.where(is_null, -1 - index, codes[index])
+        order = np.argsort(codes[RIGHT], kind="stable")
+        ranges = equal_ranges(codes[LEFT], codes[RIGHT][order])
+        for left_rows, places in ranges.chunks():
+            window = self._window_of(left.take(pa.array(left_rows)))
+            yield self.layout.matched(left, left_rows, right, order[places], window)
+        is_alone = (~ranges.has_match, ~np.isin(codes[RIGHT], codes[LEFT]))
+        for index, rows in enumerate((left, right)):
+            if self.settings.type.keeps[index] and is_alone[index].any():
+                alone = rows.filter(pa.array(is_alone[index]))
+                yield self.layout.padded(index, alone, self._window_of(alone))
+
+    def _equal_columns(self, index: int) -> list[str]:
+        start = [WINDOW_START] if self._window.size_us is None else []
+        return [*self.layout.sides[index].keys, *start, LAST_MOMENT]
+
+    def _equals_nothing(self, side: Side, rows: pa.RecordBatch) -> Mask | None:
+        start = [WINDOW_START] if self._window.size_us is None else []
+        return side.null_keys(rows, [*side.keys, *start])
+
+    def _window_of(self, rows: pa.RecordBatch) -> list[pa.Array]:
+        """The columns that the join adds."""
+        last = times_us(rows.column(LAST_MOMENT))
+        if self._window.size_us is None:
+            start = rows.column(WINDOW_START)
+            starts = pa.array(times_us(start.fill_null(0)), mask=start.is_null().to_numpy(zero_copy_only=False))
+            return [starts.cast(TIME_TYPE), time_array(last + 1), time_array(last)]
+        return [time_array(last + 1 - self._window.size_us), time_array(last + 1), time_array(last)]
+
+    def _last_moments(self, times: Times) -> Times:
+        """The last moment of the window of each row."""
+        if self._window.size_us is None:
+            return times - 1
+        return floor_to_grid(times, self._window.size_us, self._window.offset_us) + (self._window.size_us - 1)
+
+
+def _need_windows(inputs: Sequence[ArroyoSchema]) -> None:
+    for name, stream in zip(SIDE_NAMES, inputs, strict=True):
+        for column in (WINDOW_START, WINDOW_END):
+            if column not in stream.names:
+                raise ConfigError(
+                    f"the {name} input has no windows (no column {column!r}): give the size of windows to make",
+                    field="size",
+                )
+            kind = stream.schema.field(column).type
+            if not pa.types.is_timestamp(kind):
+                raise ConfigError(f"column {column!r} of the {name} input is {kind}, not a timestamp", field="size")
+    for column in (WINDOW_START, WINDOW_END):
+        kinds = [stream.schema.field(column).type for stream in inputs]
+        if kinds[LEFT] != kinds[RIGHT]:
+            raise ConfigError(
+                f"windows must be of one type: {column!r} is {kinds[LEFT]} on the left and {kinds[RIGHT]} on the right"
+            )

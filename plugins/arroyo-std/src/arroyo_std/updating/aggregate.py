@@ -1,0 +1,195 @@
+"""`std.updating_aggregate`: aggregates over the whole stream, sent whenever they have changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from arroyo_core.api import (
+    END_OF_TIME_US,
+    ArrowCollector,
+    ArrowOperator,
+    ArroyoSchema,
+    CheckpointBarrier,
+    DisplayableOperator,
+    OperatorContext,
+    Registry,
+    SignalMessage,
+    Watermark,
+)
+from arroyo_core.api.units import format_duration_us
+from arroyo_core.api.updating import split_updates
+from arroyo_core.state import timestamp_table_config
+from arroyo_std.aggregates.groups import Groups
+from arroyo_std.aggregates.keys import key_columns
+from arroyo_std.aggregates.registry import AggregateSpec
+from arroyo_std.timers import KeyTimers
+from arroyo_std.updating.store import Delta, UpdatingLayout, UpdatingStore
+from arroyo_std.windows.progress import NEVER_US
+from arroyo_std.windows.times import Times, times_us
+from arroyo_std.windows.windowed import OUTPUT_ROWS, UNLIMITED
+
+if TYPE_CHECKING:
+    from arroyo_core.proto.state_pb2 import TableConfig
+
+AGGREGATES_TABLE = "a"
+TIMERS_TABLE = "t"
+
+#: Timers of the time to live lie on a grid of this part of it.
+_TIMERS_PER_TTL = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdatingSettings:
+    """The config, with its defaults filled in. A time to live of 0 is for ever."""
+
+    keys: tuple[str, ...]
+    aggregates: tuple[AggregateSpec, ...]
+    ttl_us: int
+    flush_interval_us: int
+
+
+class UpdatingAggregate(ArrowOperator):
+    """Sends, for each group that has changed, its old result to be taken back and then its new one.
+
+    The table always holds what was last sent, because every checkpoint sends first.
+    """
+
+    def __init__(self, settings: UpdatingSettings, registry: Registry) -> None:
+        self._settings = settings
+        self._registry = registry
+        self._layout: UpdatingLayout | None = None
+
+    def name(self) -> str:
+        return "std.updating_aggregate"
+
+    def output_schema(self, inputs: Sequence[ArroyoSchema]) -> ArroyoSchema:
+        self._layout = self._make_layout(inputs[0])
+        self._layout.plan.check()
+        return self._layout.output
+
+    def routing_keys(self, inputs: Sequence[ArroyoSchema]) -> Sequence[tuple[str, ...] | None]:
+        return [self._settings.keys]
+
+    def tables(self) -> dict[str, TableConfig]:
+        layout = self._layout
+        return {
+            AGGREGATES_TABLE: timestamp_table_config(
+                AGGREGATES_TABLE,
+                "aggregates by key, as last sent",
+                timedelta(0),
+                True,
+                layout.state if layout else None,
+            ),
+            TIMERS_TABLE: timestamp_table_config(
+                TIMERS_TABLE, "when a key may be forgotten", UNLIMITED, False, layout.timers if layout else None
+            ),
+        }
+
+    def tick_interval(self) -> timedelta | None:
+        return timedelta(microseconds=self._settings.flush_interval_us)
+
+    def display(self) -> DisplayableOperator:
+        settings = self._settings
+        rows = [
+            ("keys", ", ".join(settings.keys)),
+            *((spec.name, spec.shown()) for spec in settings.aggregates),
+            ("ttl", format_duration_us(settings.ttl_us) if settings.ttl_us else "none"),
+            ("flush interval", format_duration_us(settings.flush_interval_us)),
+        ]
+        return DisplayableOperator(self.name(), [(label, text) for label, text in rows if text])
+
+    def on_start(self, ctx: OperatorContext) -> None:
+        stream = ctx.input_schemas[0]
+        layout = self._layout or self._make_layout(stream)
+        layout.plan.start()
+        self._started = layout
+        self._time_column = stream.timestamp_column
+        manager, ttl_us = ctx.table_manager, self._settings.ttl_us
+        manager.define_table(AGGREGATES_TABLE, layout.state)
+        manager.define_table(TIMERS_TABLE, layout.timers)
+        timers = KeyTimers(
+            manager.get_expiring_time_key_table(TIMERS_TABLE), layout.timers, grid_us=ttl_us // _TIMERS_PER_TTL
+        )
+        self.store = UpdatingStore(
+            layout, manager.get_last_key_value_table(AGGREGATES_TABLE), timers if ttl_us else None, ttl_us=ttl_us
+        )
+        # Within an epoch rows are told apart by number, over epochs by epoch.
+        self._arrivals = ctx.epoch << 32
+        self._flushed_us = ctx.clock.now_us()
+
+    def process_batch(self, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector) -> None:
+        appends, retracts = split_updates(batch) if self._started.is_updating else (batch, None)
+        self._add(appends, is_retract=False)
+        if retracts is not None:
+            self._add(retracts, is_retract=True)
+
+    def handle_watermark_int(
+        self, watermark: Watermark, ctx: OperatorContext, collector: ArrowCollector
+    ) -> Watermark | None:
+        if watermark.event_time_us is not None and watermark.event_time_us >= END_OF_TIME_US:
+            self._flush(ctx, collector)
+        return watermark
+
+    def handle_tick(self, tick: int, ctx: OperatorContext, collector: ArrowCollector) -> None:
+        # The chain ticks as often as the most impatient of its operators asks for.
+        if ctx.clock.now_us() - self._flushed_us >= self._settings.flush_interval_us:
+            self._flush(ctx, collector)
+
+    def handle_checkpoint(self, barrier: CheckpointBarrier, ctx: OperatorContext, collector: ArrowCollector) -> None:
+        self._flush(ctx, collector)
+
+    def on_close(
+        self, final_message: SignalMessage | None, ctx: OperatorContext, collector: ArrowCollector
+    ) -> SignalMessage | None:
+        if final_message is not None:
+            self._flush(ctx, collector)
+        return final_message
+
+    def _make_layout(self, stream: ArroyoSchema) -> UpdatingLayout:
+        return UpdatingLayout(self._settings.keys, self._settings.aggregates, stream, self._registry)
+
+    def _add(self, rows: pa.RecordBatch, *, is_retract: bool) -> None:
+        if rows.num_rows == 0:
+            return
+        layout = self._started
+        keys = key_columns(rows, layout.key_fields)
+        groups = Groups.of_columns(keys, rows.num_rows)
+        arrivals = np.arange(self._arrivals, self._arrivals + rows.num_rows)
+        self._arrivals += rows.num_rows
+        states = layout.plan.partial(rows, groups, times_us=self._times(rows), arrivals=arrivals)
+        first = pa.array(groups.first_rows())
+        self.store.add(Delta([key.take(first) for key in keys], states), is_retract=is_retract)
+
+    def _times(self, rows: pa.RecordBatch) -> Times:
+        """Event times, for `first` and `last`; before all others where there is none."""
+        if self._time_column is None:
+            return np.full(rows.num_rows, NEVER_US, dtype=np.int64)
+        column = rows.column(self._time_column)
+        if column.null_count == 0:
+            return times_us(column)
+        times = times_us(column.fill_null(pa.scalar(0, pa.int64()).cast(column.type)))
+        return np.where(column.is_null().to_numpy(zero_copy_only=False), NEVER_US, times)
+
+    def _flush(self, ctx: OperatorContext, collector: ArrowCollector) -> None:
+        now_us = ctx.clock.now_us()
+        self._flushed_us = now_us
+        changes = self.store.flush(now_us)
+        if changes is not None:
+            if changes.unknown_retractions:
+                ctx.count("unknown_retractions", changes.unknown_retractions)
+            _send(changes.rows, collector)
+        expired = self.store.expire(now_us)
+        if expired is not None:
+            ctx.count("expired_keys", expired.num_rows)
+            _send(expired, collector)
+
+
+def _send(rows: pa.RecordBatch, collector: ArrowCollector) -> None:
+    for start in range(0, rows.num_rows, OUTPUT_ROWS):
+        collector.collect(rows.slice(start, OUTPUT_ROWS))
