@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import pyarrow as pa
 import pytest
@@ -27,7 +28,20 @@ from arroyo_core.plugin import PluginSet
 from arroyo_core.testing import run_in_process
 
 README = Path(__file__).parents[1] / "README.md"
-EXAMPLES = [yaml.safe_load(block)[0] for block in re.findall(r"```yaml\n(.*?)```", README.read_text(), re.DOTALL)]
+
+
+class Yaml12(yaml.SafeLoader):
+    """As the planner reads YAML: `on` is a word, not a boolean."""
+
+    yaml_implicit_resolvers: ClassVar = {
+        first: [(tag, pattern) for tag, pattern in known if not tag.endswith(":bool")]
+        for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+Yaml12.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("^(true|false)$"), list("tf"))
+
+EXAMPLES = [yaml.load(block, Yaml12)[0] for block in re.findall(r"```yaml\n(.*?)```", README.read_text(), re.DOTALL)]
 SINKS = {"std.stdout", "std.blackhole"}
 
 BIDS = pa.RecordBatch.from_pydict(
@@ -53,6 +67,7 @@ ROWS_LEFT = {
     "hot": 16,
     "visits": 3,
     "totals": 3,
+    "joined": 6,
 }
 
 

@@ -20,6 +20,7 @@ OPERATORS = [
     "std.unnest",
     "std.updating_aggregate",
     "std.watermark",
+    "std.window_join",
 ]
 
 

@@ -77,7 +77,9 @@ def key_pairs(on: Sequence[JoinKey]) -> tuple[KeyPair, ...]:
         if not key.left:
             raise ConfigError("'left' is missing: give a column of the first input", field=f"on[{place}].left")
     pairs = tuple(KeyPair(key.left, key.right or key.left) for key in on)
-    for place, pair in enumerate(pairs):
-        if pair in pairs[:place]:
-            raise ConfigError(f"{pair.left} = {pair.right} is listed twice", field=f"on[{place}]", value=pair.left)
+    for side in ("left", "right"):
+        names = [str(getattr(pair, side)) for pair in pairs]
+        for place, name in enumerate(names):
+            if name in names[:place]:
+                raise ConfigError(f"column {name!r} is listed twice", field=f"on[{place}].{side}", value=name)
     return pairs

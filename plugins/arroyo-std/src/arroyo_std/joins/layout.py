@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from arroyo_core.api import ArroyoSchema
 from arroyo_core.api.hashing import is_hashable
+from arroyo_core.api.updating import UPDATING_META, is_updating
 from arroyo_core.errors import ConfigError
 from arroyo_std.columns import check_column, normal_type
 
@@ -21,7 +22,6 @@ Rows = npt.NDArray[np.int64]
 LEFT, RIGHT = 0, 1
 SIDE_NAMES = ("left", "right")
 DEFAULT_RIGHT_PREFIX = "right_"
-UPDATING_META = "_updating_meta"
 
 
 class JoinType(StrEnum):
@@ -72,7 +72,7 @@ class Side:
     @classmethod
     def of_stream(cls, name: str, stream: ArroyoSchema, keys: tuple[str, ...]) -> Side:
         fields = [pa.field(f.name, normal_type(f.type)) for f in stream.schema if f.name != UPDATING_META]
-        return cls(name, keys, stream.timestamp_column, pa.schema(fields), UPDATING_META in stream.names)
+        return cls(name, keys, stream.timestamp_column, pa.schema(fields), is_updating(stream))
 
     def plain(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Rows of the input in the types of `schema`."""

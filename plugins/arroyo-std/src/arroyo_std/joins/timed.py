@@ -178,16 +178,6 @@ def need_event_times(inputs: Sequence[ArroyoSchema]) -> None:
             raise ConfigError(f"the {name} input has no event time: put std.watermark in front")
 
 
-def refuse_updating(layout: JoinLayout) -> JoinLayout:
-    """Raise `ConfigError` if an input has retractions."""
-    for side in layout.sides:
-        if side.is_updating:
-            raise ConfigError(
-                f"the {side.name} input has retractions, which only std.join takes: use it, or put a window in front"
-            )
-    return layout
-
-
 def emit(batches: Iterable[pa.RecordBatch], collector: ArrowCollector) -> None:
     for batch in batches:
         if batch.num_rows:

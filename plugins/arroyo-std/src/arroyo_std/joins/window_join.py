@@ -10,11 +10,12 @@ import pyarrow as pa
 
 from arroyo_core.api import END_OF_TIME_US, ArrowCollector, ArroyoSchema, OperatorContext
 from arroyo_core.api.units import format_duration_us
+from arroyo_core.api.updating import refuse_updating
 from arroyo_core.errors import ConfigError
 from arroyo_core.state import ExpiringTimeKeyView
 from arroyo_std.joins.layout import LEFT, RIGHT, SIDE_NAMES, JoinLayout, JoinSettings, Mask, Side
 from arroyo_std.joins.pairs import equal_ranges, shared_codes
-from arroyo_std.joins.timed import TimedJoin, emit, need_event_times, refuse_updating
+from arroyo_std.joins.timed import TimedJoin, emit, need_event_times
 from arroyo_std.windows.layout import WINDOW_COLUMNS, WINDOW_END, WINDOW_START, WINDOW_TIME
 from arroyo_std.windows.times import TIME_TYPE, Times, floor_to_grid, time_array, times_us
 
@@ -51,17 +52,17 @@ class WindowJoin(TimedJoin):
         ]
 
     def make_layout(self, inputs: Sequence[ArroyoSchema]) -> JoinLayout:
+        for stream in inputs:
+            refuse_updating(stream, operator=self.name())
         if self._window.size_us is None:
             _need_windows(inputs)
         else:
             need_event_times(inputs)
-        return refuse_updating(
-            JoinLayout(
-                self.settings,
-                inputs,
-                added=[pa.field(name, TIME_TYPE) for name in WINDOW_COLUMNS],
-                omitted=WINDOW_COLUMNS if self._window.size_us is None else (),
-            )
+        return JoinLayout(
+            self.settings,
+            inputs,
+            added=[pa.field(name, TIME_TYPE) for name in WINDOW_COLUMNS],
+            omitted=WINDOW_COLUMNS if self._window.size_us is None else (),
         )
 
     def output_time(self, layout: JoinLayout) -> str | None:
