@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from arroyo_std.aggregates.groups import Codes, Groups, combine_codes, encode_values
+from arroyo_std.aggregates.groups import Codes, Groups, combine_codes, encode_values, order_by_code
 
 
 def lengths_of(lists: pa.Array) -> Codes:
@@ -28,7 +28,7 @@ def gather(groups: Groups, columns: Sequence[pa.Array]) -> list[pa.Array]:
     """One list per group of the values of each column, in the order of the rows."""
     codes = groups.codes
     if len(codes) and not bool((codes[:-1] <= codes[1:]).all()):
-        order = pa.array(np.argsort(codes, kind="stable"))
+        order = pa.array(order_by_code(codes, groups.count))
         columns = [column.take(order) for column in columns]
     offsets = pa.array(np.concatenate([[0], np.cumsum(groups.sizes())]).astype(np.int32))
     return [pa.ListArray.from_arrays(offsets, column) for column in columns]
@@ -36,10 +36,10 @@ def gather(groups: Groups, columns: Sequence[pa.Array]) -> list[pa.Array]:
 
 def tally(groups: Groups, columns: Sequence[pa.Array], counts: Codes) -> tuple[Groups, list[pa.Array], Codes]:
     """Equal values of one group as one row, with the sum of their counts; those that sum to zero go."""
-    codes = groups.codes
-    for column in columns:
-        codes, _ = combine_codes(codes, *encode_values(column))
-    distinct = Groups.of_columns([pa.array(codes)], len(codes))
+    codes, count = groups.codes, groups.count
+    for place, column in enumerate(columns):
+        codes, count = combine_codes(codes, *encode_values(column), is_dense=place > 0)
+    distinct = Groups(codes, count)
     summed = np.zeros(distinct.count, dtype=np.int64)
     np.add.at(summed, distinct.codes, counts)
     rows = distinct.first_rows()

@@ -16,6 +16,8 @@ from arroyo_std.windows.times import Times, times_us
 MERGE_ROWS = 65_536
 #: A bin of a table is written anew as one part when so many epochs have written parts of it.
 MERGE_PARTS = 16
+#: After all bins.
+_NO_BIN_US = 2**62
 
 
 class BinStore:
@@ -31,26 +33,25 @@ class BinStore:
         self._pending: list[pa.RecordBatch] = []
         self._pending_rows = 0
         self._merged_rows = 0
+        #: The earliest bin in memory.
+        self._earliest_us = _NO_BIN_US
         self._cache: dict[int, pa.RecordBatch] = {}
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Add partial aggregates of this epoch: rows of the layout's `state`."""
         self._pending.append(rows)
         self._pending_rows += rows.num_rows
+        self._earliest_us = min(self._earliest_us, int(_starts(rows).min()))
         if self._pending_rows > 2 * self._merged_rows + MERGE_ROWS:
             self._merge_pending()
 
     def take_before(self, time_us: int) -> pa.RecordBatch | None:
         """Remove the bins that start before `time_us`, and return them merged, oldest first; None if there are none."""
-        stored = [batch for _, batches in self._view.expire_before(time_us) for batch in batches]
+        parts = [batch for _, batches in self._view.expire_before(time_us) for batch in batches]
         self._forget(time_us)
-        fresh = self._merge_pending()
-        parts = stored
+        fresh = self._take_pending_before(time_us)
         if fresh is not None:
-            is_due = _starts(fresh) < time_us
-            if is_due.any():
-                parts = [*stored, fresh.filter(pa.array(is_due))]
-                self._set_pending(fresh.filter(pa.array(~is_due)))
+            parts.append(fresh)
         return self._sort(self.merge(parts)) if parts else None
 
     def starts(self) -> list[int]:
@@ -81,11 +82,7 @@ class BinStore:
         """Forget the bins that start before `time_us`."""
         self._view.expire_before(time_us)
         self._forget(time_us)
-        fresh = self._merge_pending()
-        if fresh is not None:
-            keep = _starts(fresh) >= time_us
-            if not keep.all():
-                self._set_pending(fresh.filter(pa.array(keep)))
+        self._take_pending_before(time_us)
 
     def flush(self, epoch: int) -> None:
         """Hand the epoch's rows to the table, for its checkpoint."""
@@ -123,9 +120,20 @@ class BinStore:
             self._set_pending(self.merge(self._pending))
         return self._pending[0] if self._pending else None
 
+    def _take_pending_before(self, time_us: int) -> pa.RecordBatch | None:
+        """Remove the bins in memory that start before `time_us`, and return them; None if there are none."""
+        # Merging is work for nothing at the many watermarks at which nothing is due.
+        fresh = self._merge_pending() if self._earliest_us < time_us else None
+        if fresh is None:
+            return None
+        is_due = _starts(fresh) < time_us
+        self._set_pending(fresh.filter(pa.array(~is_due)))
+        return fresh.filter(pa.array(is_due))
+
     def _set_pending(self, rows: pa.RecordBatch | None) -> None:
         self._pending = [rows] if rows is not None and rows.num_rows else []
         self._pending_rows = self._merged_rows = sum(part.num_rows for part in self._pending)
+        self._earliest_us = min((int(_starts(part).min()) for part in self._pending), default=_NO_BIN_US)
 
     def _forget(self, time_us: int) -> None:
         for start in [start for start in self._cache if start < time_us]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from arroyo_std.aggregates.groups import Codes, Groups, Mask
+from arroyo_std.aggregates.groups import Codes, Groups, Mask, order_by_code
 from arroyo_std.aggregates.plan import AggregatePlan
 from arroyo_std.windows.times import Times
 
@@ -73,13 +73,26 @@ def derive_sessions(codes: Codes, firsts_us: Times, lasts_us: Times, *, gap_us: 
     Each row is an interval. It belongs to the session before it if it begins less than the gap after the end of
     that session so far; exactly the gap after, it begins a new one.
     """
-    order = np.lexsort((firsts_us, codes))
+    # Single rows last for no time, so each is the latest of its key so far.
+    are_points = lasts_us is firsts_us
+    order = _order(codes, firsts_us)
     codes, firsts_us, lasts_us = codes[order], firsts_us[order], lasts_us[order]
     starts = np.ones(len(order), dtype=np.bool_)
     if len(order) > 1:
-        ends_us = _running_max(codes, lasts_us)
+        ends_us = lasts_us if are_points else _running_max(codes, lasts_us)
         starts[1:] = (codes[1:] != codes[:-1]) | (firsts_us[1:] - ends_us[:-1] >= gap_us)
     return order, starts
+
+
+def _order(codes: Codes, times_us: Times) -> Codes:
+    """By code, and by time within one."""
+    count = int(codes.max(initial=-1)) + 1
+    if bool((times_us[:-1] <= times_us[1:]).all()):
+        # Rows mostly come in the order of time; then one stable sort by code is enough.
+        return order_by_code(codes, count)
+    by_time = np.argsort(times_us, kind="stable")
+    order: Codes = by_time[order_by_code(codes[by_time], count)]
+    return order
 
 
 def _running_max(codes: Codes, values: Times) -> Times:
