@@ -18,7 +18,7 @@ from arroyo_core.runtime.job import Listeners
 from arroyo_core.runtime.prometheus import JobMetrics, MetricsServer
 from arroyo_core.runtime.stop import StopSignal
 from arroyo_core.spark.pipeline import Pipeline
-from arroyo_core.spark.session import create_session
+from arroyo_core.spark.session import create_session, stop_session
 
 
 def run(args: argparse.Namespace) -> int:
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
             resources.enter_context(MetricsServer(metrics, args.metrics_port))
         print(f"{plan.job_id}: starting Spark ({args.master or 'local[*]'})", file=sys.stderr, flush=True)
         session = create_session(plan.job_id, master=args.master, conf=conf, is_quiet=not args.debug)
-        resources.callback(session.stop)
+        resources.callback(stop_session, session)
         resources.enter_context(stopping(stop))
         result = pipeline.run(
             session,

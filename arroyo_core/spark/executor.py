@@ -28,7 +28,9 @@ _OUTAGES = {
 }
 
 #: Spark Connect, and a context that was stopped.
-_LOST_SESSION = re.compile(r"SESSION_(CLOSED|NOT_FOUND|CHANGED)|SparkContext (was|has been) (stopped|shut down)")
+_LOST_SESSION = re.compile(
+    r"SESSION_(CLOSED|NOT_FOUND|CHANGED)|NO_ACTIVE_SESSION|SparkContext (was|has been) (stopped|shut down)"
+)
 
 
 class SparkJobError(ExternalError):

@@ -80,7 +80,7 @@ class Pipeline:
         for `master` (this machine by default) and stopped afterwards.
         """
         from arroyo_core.spark.executor import SparkExecutor
-        from arroyo_core.spark.session import create_session, is_one_machine
+        from arroyo_core.spark.session import create_session, is_one_machine, stop_session
 
         session = spark or create_session(self.plan.job_id, master=master, conf=conf, is_quiet=is_quiet)
         try:
@@ -103,7 +103,7 @@ class Pipeline:
                 return job.run()
         finally:
             if spark is None:
-                session.stop()
+                stop_session(session)
 
 
 @contextmanager

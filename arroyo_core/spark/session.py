@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import sys
@@ -23,6 +24,8 @@ LOCAL_MASTER = "local[*,4]"
 FRAMES_PER_BATCH = 16
 
 CONNECT_PORT = 15002
+
+logger = logging.getLogger(__name__)
 
 _SETTINGS = {
     "spark.python.unix.domain.socket.enabled": "true",
@@ -54,6 +57,14 @@ def create_session(
         return builder.getOrCreate()
     except Exception as error:
         raise SetupError(f"Spark could not be started on {master}: {_first_line(error)}") from error
+
+
+def stop_session(session: SparkSession) -> None:
+    """Stop it; where its JVM or its server is gone, whoever needed it has told so already."""
+    try:
+        session.stop()
+    except Exception as error:
+        logger.debug("Spark could not be stopped: %s", error)
 
 
 def is_one_machine(spark: SparkSession) -> bool:
