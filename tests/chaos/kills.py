@@ -27,10 +27,11 @@ class Target(StrEnum):
     EXECUTOR = "executor"
     SPARK_WORKER = "Spark worker"
     DRIVER = "driver"
+    DRIVER_JVM = "driver's JVM"
 
 
 #: The share of each in all kills; the rest are Python workers, the cheapest to replace.
-SHARES = {Target.EXECUTOR: 0.25, Target.SPARK_WORKER: 0.15, Target.DRIVER: 0.2}
+SHARES = {Target.EXECUTOR: 0.25, Target.SPARK_WORKER: 0.15, Target.DRIVER: 0.15, Target.DRIVER_JVM: 0.05}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

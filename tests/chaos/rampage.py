@@ -96,6 +96,8 @@ class Rampage:
         return bool(victims) and kill(planned.choose(victims))
 
     def _victims(self, target: Target) -> list[Process]:
+        if target is Target.DRIVER_JVM:
+            return [process for process in self._supervisor.processes() if process.is_driver_jvm]
         processes = [process for worker in self._cluster.workers for process in worker.processes()]
         if target is Target.EXECUTOR:
             return [process for process in processes if process.is_executor]

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..integration.processes import end_session
+from ..integration.processes import Process, end_session, session_processes
 
 #: A driver that fails so often with no epoch between is not a victim of chaos, but broken.
 MAX_FAILURES = 5
@@ -53,6 +53,10 @@ class Supervisor:
             raise DriverFailedError(f"{MAX_FAILURES} times in a row after epoch {epoch}:\n{self.tail()}")
         end_session(self._process.pid)
         self._process = self._start()
+
+    def processes(self) -> list[Process]:
+        """The driver and what it started."""
+        return session_processes(self._process.pid)
 
     def kill(self) -> None:
         """SIGKILL the driver and its JVM, and start it again."""

@@ -15,11 +15,11 @@ def test_the_same_seed_gives_the_same_kills_and_another_one_gives_others():
 
 
 @pytest.mark.parametrize("kills", [25, 300])
-def test_every_kind_of_process_is_killed_often(kills):
+def test_every_kind_of_process_is_killed(kills):
     counts = Counter(kill.target for kill in plan_kills(1, kills, epochs_for(kills)))
     assert counts.total() == kills
     assert set(counts) == set(Target)
-    assert min(counts.values()) >= kills // 7
+    assert min(counts.values()) >= kills // 25
 
 
 @pytest.mark.parametrize("kills", [1, 4, 25, 300])

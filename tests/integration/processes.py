@@ -27,6 +27,10 @@ class Process:
         return "org.apache.spark.executor.CoarseGrainedExecutorBackend" in self.command
 
     @property
+    def is_driver_jvm(self) -> bool:
+        return "org.apache.spark.deploy.SparkSubmit" in self.command
+
+    @property
     def is_python_daemon(self) -> bool:
         """The daemon that forks Python workers, or one of these: they share a command line."""
         return "pyspark.daemon" in self.command

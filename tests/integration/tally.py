@@ -10,6 +10,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
+from arroyo_core.plugin import discover
 from arroyo_core.state import ParquetBackend, get_storage_provider
 from arroyo_core.state.inspection import read_table, verify_checkpoint
 from arroyo_core.testing import run_in_process
@@ -112,7 +113,7 @@ class Tally:
         """A folder in which the same pipeline ran in this process, without Spark and without failure."""
         folder = scratch / "undisturbed"
         if not folder.exists():
-            run_in_process(self.write(folder, is_paced=False))
+            run_in_process(self.write(folder, is_paced=False), plugins=discover())
         return folder
 
     @contextmanager
@@ -122,7 +123,7 @@ class Tally:
             scratch.mkdir(parents=True, exist_ok=True)
             path = scratch / "bids.yaml"
             path.write_text(BIDS.format(**self._values(scratch)))
-            run_in_process(path)
+            run_in_process(path, plugins=discover())
         with duckdb.connect() as db:
             db.execute("set timezone = 'UTC'")
             db.execute(EVENTS.format(**self._values(scratch)))

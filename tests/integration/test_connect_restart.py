@@ -30,14 +30,17 @@ def test_a_driver_and_a_server_that_are_killed_in_turn_change_nothing(arroyo, tm
             driver = subprocess.Popen(command, stdout=log, stderr=log, cwd=path.parent)
         try:
             wait_until(lambda: published_epoch(path.parent) >= reached + 3 or driver.poll() is not None)
-            assert driver.poll() is None, (tmp_path / "driver.log").read_text()
-            connect.server.stop()
+            connect.restart()
+            wait_until(lambda: driver.poll() is not None)
         finally:
             driver.kill()
-            driver.wait()
+        told = (tmp_path / "driver.log").read_text()
+        # The new server does not know the old session: the driver cannot go on, and must say so.
+        assert driver.returncode == 1, told
+        assert "the Spark session is gone" in told
+        assert "Traceback" not in told
         reached = published_epoch(path.parent)
 
-        connect.restart()
         done = arroyo("run", path, "--master", connect.url)
         assert done.returncode == 0, done.stderr
         assert f"going on after epoch {reached}" in done.stderr
