@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from arroyo_core.api import Registry
 from arroyo_core.plugin import hookimpl
-from arroyo_std import constructors, join_constructors, window_constructors
+from arroyo_std import constructors, join_constructors, row_constructors, window_constructors
 
 
 @hookimpl
@@ -22,3 +22,5 @@ def arroyo_register(registry: Registry) -> None:
     registry.add("std.session_window", window_constructors.SessionWindowConstructor())
     registry.add("std.updating_aggregate", window_constructors.UpdatingAggregateConstructor())
     registry.add("std.window_join", join_constructors.WindowJoinConstructor())
+    registry.add("std.deduplicate", row_constructors.DeduplicateConstructor())
+    registry.add("std.join", join_constructors.JoinConstructor())

@@ -1,0 +1,37 @@
+"""From configs to operators on rows: what can be checked without knowing the inputs is checked here."""
+
+from __future__ import annotations
+
+from arroyo_core.api import ConstructedOperator, OperatorConstructor, Registry
+from arroyo_core.errors import ConfigError
+from arroyo_std import rows_pb2
+from arroyo_std.rows_pb2 import DeduplicateConfig
+
+DEFAULT_TTL_US = 24 * 3_600_000_000
+
+
+class DeduplicateConstructor(OperatorConstructor[DeduplicateConfig]):
+    """Makes `std.deduplicate`."""
+
+    config_type = DeduplicateConfig
+
+    def with_config(self, config: DeduplicateConfig, registry: Registry) -> ConstructedOperator:
+        from arroyo_std.deduplicate import Deduplicate, DeduplicateSettings
+
+        _require(config.keys, "keys", "a list of columns")
+        ttl_us = config.ttl if config.HasField("ttl") else DEFAULT_TTL_US
+        if ttl_us < 0:
+            raise ConfigError("a duration must not be negative", field="ttl", value=ttl_us)
+        return ConstructedOperator.from_operator(
+            Deduplicate(
+                DeduplicateSettings(
+                    keys=tuple(config.keys), keeps_last=config.keep == rows_pb2.last, ttl_us=ttl_us or None
+                )
+            )
+        )
+
+
+def _require(value: object, field: str, expected: str) -> None:
+    # The planner checks this for YAML; configs that are made in code come here unchecked.
+    if not value:
+        raise ConfigError(f"{field!r} is missing: give {expected}", field=field)
