@@ -72,7 +72,9 @@ class WaveAssembly:
         self._writer = writer
         self._stopwatch = Stopwatch()
         # Whichever process of this host gets the subtask next continues from what this one wrote.
-        self._tables = TableOpener(request.storage_url, request.checkpoints, default_warm_cache())
+        self._tables = TableOpener(
+            request.storage_url, request.checkpoints, default_warm_cache(), is_concurrent=environment.is_concurrent
+        )
 
     def build(self) -> list[OperatorNode]:
         subtask = self._environment.partition

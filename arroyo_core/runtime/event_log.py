@@ -43,7 +43,7 @@ class EventLog:
     def write(self, epoch: int, generation: int, lines: list[str]) -> None:
         data = "".join(f"{line}\n" for line in lines).encode()
         try:
-            self.storage.write(paths.event_log(self.job_id, epoch, generation), data)
+            self.storage.write(paths.event_log(self.job_id, epoch, generation), data, is_durable=False)
         except StateError as error:
             logger.warning("the event log of epoch %d could not be written: %s", epoch, error)
 

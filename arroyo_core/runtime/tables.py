@@ -34,16 +34,29 @@ class OperatorTables:
 class TableOpener:
     """Where the state of a job is, and what it was at the end of the last epoch."""
 
-    def __init__(self, url: str, checkpoints: Mapping[str, bytes], cache: WarmCache | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        checkpoints: Mapping[str, bytes],
+        cache: WarmCache | None = None,
+        *,
+        is_concurrent: bool = False,
+    ) -> None:
         self._storage: StorageProvider = get_storage_provider(url)
         self._checkpoints = checkpoints
         self._cache = cache
+        self._is_concurrent = is_concurrent
 
     def open(self, operator: ArrowOperator | SourceOperator, task: TaskInfo) -> OperatorTables:
         tables = operator.tables()
         data = self._checkpoints.get(task.operator_id)
         checkpoint = OperatorCheckpointMetadata.FromString(data) if data else None
         manager = TableManager.open(
-            task_info=task, tables=tables, storage=self._storage, checkpoint=checkpoint, cache=self._cache
+            task_info=task,
+            tables=tables,
+            storage=self._storage,
+            checkpoint=checkpoint,
+            cache=self._cache,
+            is_concurrent=self._is_concurrent,
         )
         return OperatorTables(manager, has_tables=bool(tables))

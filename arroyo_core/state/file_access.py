@@ -31,6 +31,8 @@ class FileAccess:
     storage: StorageProvider
     task_info: TaskInfo
     cache: WarmCache | None = None
+    #: Write in threads also where the store is a disk: several files wait for it together.
+    is_concurrent: bool = False
     counts: ReadCounts = field(default_factory=ReadCounts)
     _writes: list[Future[None]] = field(default_factory=list)
 
@@ -76,7 +78,7 @@ class FileAccess:
             timestamp_column=timestamp_column,
         )
         encoded = encode_file(table, origin)
-        if self.storage.is_remote:
+        if self.storage.is_remote or self.is_concurrent:
             self._writes.append(_pool(os.getpid()).submit(self.storage.write, origin.path, encoded.data))
         else:
             self.storage.write(origin.path, encoded.data)

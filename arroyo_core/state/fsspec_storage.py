@@ -39,7 +39,7 @@ class FsspecDriver:
     def open(self, path: str) -> Any:
         return self._fs.open(self._at(path), "rb", cache_type="none")
 
-    def write(self, path: str, data: bytes | memoryview) -> None:
+    def write(self, path: str, data: bytes | memoryview, *, is_durable: bool = True) -> None:
         with _MEMORY_LOCK if self._is_memory else _NoLock():
             self._fs.pipe_file(self._at(path), bytes(data))
 

@@ -31,9 +31,9 @@ class LocalDriver:
     def open(self, path: str) -> Any:
         return (self._root / path).open("rb")
 
-    def write(self, path: str, data: bytes | memoryview) -> None:
+    def write(self, path: str, data: bytes | memoryview, *, is_durable: bool = True) -> None:
         target = self._root / path
-        unfinished = self._write_unfinished(target, data)
+        unfinished = self._write_unfinished(target, data, is_durable=is_durable)
         try:
             unfinished.replace(target)
         except BaseException:
@@ -80,7 +80,7 @@ class LocalDriver:
             except OSError:
                 break
 
-    def _write_unfinished(self, target: Path, data: bytes | memoryview) -> Path:
+    def _write_unfinished(self, target: Path, data: bytes | memoryview, *, is_durable: bool = True) -> Path:
         unfinished = target.parent / f"{UNFINISHED_PREFIX}{target.name[:80]}-{secrets.token_hex(8)}"
         try:
             file = unfinished.open("xb")
@@ -91,7 +91,8 @@ class LocalDriver:
             with file:
                 file.write(data)
                 file.flush()
-                os.fsync(file.fileno())
+                if is_durable:
+                    os.fsync(file.fileno())
         except BaseException:
             unfinished.unlink(missing_ok=True)
             raise

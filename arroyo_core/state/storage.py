@@ -43,8 +43,11 @@ class Driver(Protocol):
     def open(self, path: str) -> Any:
         """A seekable binary file for reading."""
 
-    def write(self, path: str, data: bytes | memoryview) -> None:
-        """Create or replace; the whole file or nothing becomes visible."""
+    def write(self, path: str, data: bytes | memoryview, *, is_durable: bool = True) -> None:
+        """Create or replace; the whole file or nothing becomes visible.
+
+        Without `is_durable` a loss of power may lose it.
+        """
 
     def create(self, path: str, data: bytes | memoryview) -> bool:
         """Create; False if the path exists. Of racing writers exactly one gets True."""
@@ -121,11 +124,14 @@ class StorageProvider:
             raise result
         return result
 
-    def write(self, path: str, data: bytes | memoryview) -> None:
-        """Create or replace the file and check that all of it arrived."""
+    def write(self, path: str, data: bytes | memoryview, *, is_durable: bool = True) -> None:
+        """Create or replace the file and check that all of it arrived.
+
+        `is_durable=False` is for files that nothing depends on: it saves the wait for the disk.
+        """
 
         def write_and_verify() -> None:
-            self._driver.write(path, data)
+            self._driver.write(path, data, is_durable=is_durable)
             self._verify(path, len(data))
 
         self._call("write", path, write_and_verify)

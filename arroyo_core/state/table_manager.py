@@ -96,6 +96,7 @@ class TableManager:
         checkpoint: OperatorCheckpointMetadata | None,
         compaction: CompactionPolicy | None = None,
         cache: WarmCache | None = None,
+        is_concurrent: bool = False,
         now_us: Callable[[], int] = lambda: time.time_ns() // 1000,
     ) -> TableManager:
         """The tables as of `checkpoint`, for the key range of `task_info`; empty without a checkpoint.
@@ -105,7 +106,7 @@ class TableManager:
         `default_warm_cache`) files that this host has written or read are not read again.
         """
         files = _check_compatible(task_info, tables, checkpoint) if checkpoint is not None else {}
-        access = FileAccess(storage=storage, task_info=task_info, cache=cache)
+        access = FileAccess(storage=storage, task_info=task_info, cache=cache, is_concurrent=is_concurrent)
         return cls(
             task_info=task_info,
             tables=tables,

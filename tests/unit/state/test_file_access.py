@@ -27,7 +27,7 @@ class RemoteDriver(DictDriver):
             self.threads["read"].add(threading.get_ident())
         return super().read(path)
 
-    def write(self, path, data):
+    def write(self, path, data, *, is_durable=True):
         if self.broken in path:
             raise PermissionError(f"{path} is locked")
         if path.endswith(".parquet"):

@@ -33,7 +33,7 @@ class FlakyDriver(LocalDriver):
         super().__init__(root)
         self.failures, self.error, self.takes_effect = failures, error, takes_effect
 
-    def write(self, path, data):
+    def write(self, path, data, *, is_durable=True):
         self._fail(lambda: LocalDriver.write(self, path, data))
         super().write(path, data)
 
@@ -83,7 +83,7 @@ def test_a_create_whose_answer_was_lost_counts_as_created(tmp_path):
 
 def test_a_short_write_is_noticed(tmp_path):
     class Cutting(LocalDriver):
-        def write(self, path, data):
+        def write(self, path, data, *, is_durable=True):
             super().write(path, bytes(data)[:-1])
 
     storage = StorageProvider(str(tmp_path), driver=Cutting(str(tmp_path)), sleep=lambda _: None)

@@ -26,7 +26,7 @@ class DictDriver:
     def open(self, path: str) -> io.BytesIO:
         return io.BytesIO(self.read(path))
 
-    def write(self, path: str, data: bytes | memoryview) -> None:
+    def write(self, path: str, data: bytes | memoryview, *, is_durable: bool = True) -> None:
         self.files[path] = bytes(data)
 
     def create(self, path: str, data: bytes | memoryview) -> bool:
@@ -67,7 +67,7 @@ class RecordingDriver(DictDriver):
         self.points: list[CrashPoint] = []
         self._published = published
 
-    def write(self, path: str, data: bytes | memoryview) -> None:
+    def write(self, path: str, data: bytes | memoryview, *, is_durable: bool = True) -> None:
         self._note(f"write {path}", {path: bytes(data)[: len(data) // 2]})
         super().write(path, data)
         self._note_after(f"write {path}")
