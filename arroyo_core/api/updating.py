@@ -23,7 +23,6 @@ ROW_ID = "id"
 UPDATING_TYPE = pa.struct([pa.field(IS_RETRACT, pa.bool_()), pa.field(ROW_ID, pa.binary(16))])
 
 Mask = npt.NDArray[np.bool_]
-Ranks = Sequence[int] | npt.NDArray[np.int64]
 
 
 def is_updating(stream: ArroyoSchema) -> bool:
