@@ -138,6 +138,20 @@ def test_only_the_change_of_an_epoch_is_written_and_old_parts_are_merged(make, r
     assert (row["n"], row["total"], row["kinds"], row["newest"]) == (39, sum(range(1, 40)), 39, 39)
 
 
+@pytest.mark.parametrize(
+    ("operator", "shape"), [("std.tumbling_window", {"size": 10}), ("std.session_window", {"gap": 10})]
+)
+def test_late_rows_can_go_to_a_side_output(make, run, operator, shape):
+    subtask = run(make(operator, aggregates=COUNT, late="side_output", **shape), [STREAM])
+    subtask.watermark(Watermark.event_time(20))
+    rows = [Row("a", 1, 5), Row("b", 2, 25), Row("c", 3, 9)]
+    subtask.feed(batch_of(rows))
+    subtask.end_of_data()
+    assert subtask.side_output("late").to_batches()[0].equals(batch_of([rows[0], rows[2]]))
+    assert subtask.output.column("n").to_pylist() == [1]
+    assert subtask.counters["late_rows"] == 2
+
+
 def test_idleness_passes_and_fires_nothing(make, run):
     subtask = run(make("std.tumbling_window", size=10, aggregates=COUNT), [STREAM])
     subtask.feed(batch_of([Row("a", 1, 1)]))
@@ -203,7 +217,7 @@ def test_processing_time_windows_fire_by_the_clock(make, run):
         ("std.tumbling_window", {"size": 0}, "size", "more than zero"),
         ("std.tumbling_window", {"size": -5}, "size", "more than zero"),
         ("std.tumbling_window", {"size": 10, "allowed_lateness": -1}, "allowed_lateness", "negative"),
-        ("std.tumbling_window", {"size": 10, "late": "side_output"}, "late", "side output"),
+        ("std.tumbling_window", {"size": 10, "late": "side_output", "time": "processing"}, "late", "never"),
         ("std.tumbling_window", {"size": 10, "time": "processing", "allowed_lateness": 1}, "allowed_lateness", "never"),
         ("std.tumbling_window", {"size": 10, "keys": ["kk"]}, "keys[0]", "no column 'kk'"),
         ("std.tumbling_window", {"size": 10, "keys": ["k", "k"]}, "keys[1]", "listed twice"),

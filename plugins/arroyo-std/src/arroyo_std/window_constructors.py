@@ -103,20 +103,20 @@ def window_settings(config: WindowConfig) -> WindowSettings:
 
     if config.allowed_lateness < 0:
         raise ConfigError("a duration must not be negative", field="allowed_lateness", value=config.allowed_lateness)
-    if config.late == std_pb2.side_output:
-        raise ConfigError(
-            "late rows cannot go to a side output yet", field="late", value="side_output", allowed=["drop"]
-        )
     is_processing_time = config.time == std_pb2.processing
     if is_processing_time and config.allowed_lateness:
         raise ConfigError(
             "rows are never late in processing time", field="allowed_lateness", value=config.allowed_lateness
         )
+    keeps_late = config.late == std_pb2.side_output
+    if is_processing_time and keeps_late:
+        raise ConfigError("rows are never late in processing time", field="late", value="side_output")
     return WindowSettings(
         keys=tuple(config.keys),
         aggregates=aggregate_specs(config.aggregates),
         allowed_lateness_us=config.allowed_lateness,
         is_processing_time=is_processing_time,
+        keeps_late=keeps_late,
     )
 
 

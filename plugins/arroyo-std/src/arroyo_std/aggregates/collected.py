@@ -20,6 +20,7 @@ class Multiset(Aggregate):
     """The distinct values of a group, each with how often it occurs. Nulls do not count."""
 
     is_retractable = True
+    is_compact = False
 
     def __init__(self, columns: Sequence[str], kinds: Sequence[pa.DataType], *, has_nulls: bool = False) -> None:
         self._columns = columns
@@ -104,6 +105,8 @@ class Median(Multiset):
 class ListOf(Aggregate):
     """All values, nulls too, in no promised order; null where there is none."""
 
+    is_compact = False
+
     def __init__(self, column: str, kind: pa.DataType) -> None:
         self._column = column
         self.output_type = pa.list_(kind)
@@ -131,6 +134,7 @@ class Recomputed(Aggregate):
     """
 
     is_retractable = True
+    is_compact = False
     _TIME = "_time_us"
 
     def __init__(self, inner: Aggregate, columns: Sequence[str], kinds: Sequence[pa.DataType]) -> None:

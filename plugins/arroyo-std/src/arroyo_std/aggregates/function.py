@@ -64,6 +64,8 @@ class Aggregate(ABC):
 
     #: Whether `subtract` takes back what was added.
     is_retractable: ClassVar[bool] = False
+    #: Whether the state of many rows is smaller than the rows, so that it pays to make states before a shuffle.
+    is_compact: ClassVar[bool] = True
     output_type: pa.DataType
 
     @abstractmethod

@@ -42,6 +42,11 @@ class AggregatePlan:
         self._filters = list(dict.fromkeys(spec.filter for spec in specs if spec.filter))
         self._compiled: CompiledExpressions | None = None
 
+    @property
+    def is_compact(self) -> bool:
+        """Whether the states of many rows are smaller than the rows."""
+        return all(aggregate.is_compact for aggregate in self.aggregates)
+
     def check(self) -> None:
         """Type the filters; for plan time. Raises `ConfigError` at the first that is no condition."""
         for spec in self._specs:

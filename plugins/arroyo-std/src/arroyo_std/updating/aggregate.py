@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from arroyo_core.api import (
     END_OF_TIME_US,
@@ -27,9 +28,10 @@ from arroyo_core.api.updating import split_updates
 from arroyo_core.state import timestamp_table_config
 from arroyo_std.aggregates.groups import Groups
 from arroyo_std.aggregates.keys import key_columns
+from arroyo_std.aggregates.partials import partial_input
 from arroyo_std.aggregates.registry import AggregateSpec
 from arroyo_std.timers import KeyTimers
-from arroyo_std.updating.store import Delta, UpdatingLayout, UpdatingStore
+from arroyo_std.updating.store import IS_RETRACT, Delta, UpdatingLayout, UpdatingStore
 from arroyo_std.windows.progress import NEVER_US
 from arroyo_std.windows.times import Times, times_us
 from arroyo_std.windows.windowed import OUTPUT_ROWS, UNLIMITED
@@ -54,6 +56,65 @@ class UpdatingSettings:
     flush_interval_us: int
 
 
+class DeltaReader:
+    """Makes the states of batches of rows, by key: of those that are added, and of those that are taken back."""
+
+    def __init__(self, layout: UpdatingLayout, ctx: OperatorContext) -> None:
+        layout.plan.start()
+        self._layout = layout
+        self._time_column = ctx.input_schemas[0].timestamp_column
+        # Within an epoch rows are told apart by number, over epochs by epoch.
+        self._arrivals = ctx.epoch << 32
+
+    def read(self, batch: pa.RecordBatch) -> Iterator[tuple[bool, Delta]]:
+        """Each with whether it is taken back."""
+        appends, retracts = split_updates(batch)
+        for is_retract, rows in ((False, appends), (True, retracts)):
+            if rows.num_rows:
+                yield is_retract, self._delta(rows)
+
+    def _delta(self, rows: pa.RecordBatch) -> Delta:
+        keys = key_columns(rows, self._layout.key_fields)
+        groups = Groups.of_columns(keys, rows.num_rows)
+        arrivals = np.arange(self._arrivals, self._arrivals + rows.num_rows)
+        self._arrivals += rows.num_rows
+        states = self._layout.plan.partial(rows, groups, times_us=self._times(rows), arrivals=arrivals)
+        first = pa.array(groups.first_rows())
+        return Delta([key.take(first) for key in keys], states)
+
+    def _times(self, rows: pa.RecordBatch) -> Times:
+        """Event times, for `first` and `last`; before all others where there is none."""
+        if self._time_column is None:
+            return np.full(rows.num_rows, NEVER_US, dtype=np.int64)
+        column = rows.column(self._time_column)
+        if column.null_count == 0:
+            return times_us(column)
+        times = times_us(column.fill_null(pa.scalar(0, pa.int64()).cast(column.type)))
+        return np.where(column.is_null().to_numpy(zero_copy_only=False), NEVER_US, times)
+
+
+class PartialDeltas(ArrowOperator):
+    """Stands before the shuffle to an updating aggregate: of each batch one row per key goes on, or two."""
+
+    def __init__(self, layout: UpdatingLayout) -> None:
+        self._layout = layout
+
+    def name(self) -> str:
+        return "std.updating_aggregate"
+
+    def output_schema(self, inputs: Sequence[ArroyoSchema]) -> ArroyoSchema:
+        return self._layout.partial
+
+    def on_start(self, ctx: OperatorContext) -> None:
+        self._deltas = DeltaReader(self._layout, ctx)
+
+    def process_batch(self, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector) -> None:
+        for is_retract, delta in self._deltas.read(batch):
+            flags = pa.array(np.full(len(delta), is_retract))
+            columns = [*delta.keys, *delta.states, flags]
+            collector.collect(pa.RecordBatch.from_arrays(columns, schema=self._layout.partial.schema))
+
+
 class UpdatingAggregate(ArrowOperator):
     """Sends, for each group that has changed, its old result to be taken back and then its new one.
 
@@ -69,12 +130,16 @@ class UpdatingAggregate(ArrowOperator):
         return "std.updating_aggregate"
 
     def output_schema(self, inputs: Sequence[ArroyoSchema]) -> ArroyoSchema:
-        self._layout = self._make_layout(inputs[0])
+        self._layout = self._make_layout(partial_input(inputs[0]) or inputs[0])
         self._layout.plan.check()
         return self._layout.output
 
     def routing_keys(self, inputs: Sequence[ArroyoSchema]) -> Sequence[tuple[str, ...] | None]:
         return [self._settings.keys]
+
+    def partial(self, inputs: Sequence[ArroyoSchema]) -> ArrowOperator | None:
+        layout = self._make_layout(inputs[0])
+        return PartialDeltas(layout) if layout.plan.is_compact else None
 
     def tables(self) -> dict[str, TableConfig]:
         layout = self._layout
@@ -105,11 +170,11 @@ class UpdatingAggregate(ArrowOperator):
         return DisplayableOperator(self.name(), [(label, text) for label, text in rows if text])
 
     def on_start(self, ctx: OperatorContext) -> None:
-        stream = ctx.input_schemas[0]
-        layout = self._layout or self._make_layout(stream)
-        layout.plan.start()
+        made_of = partial_input(ctx.input_schemas[0])
+        layout = self._make_layout(made_of or ctx.input_schemas[0])
         self._started = layout
-        self._time_column = stream.timestamp_column
+        #: Makes states of rows; None if they come as states.
+        self._deltas = DeltaReader(layout, ctx) if made_of is None else None
         manager, ttl_us = ctx.table_manager, self._settings.ttl_us
         manager.define_table(AGGREGATES_TABLE, layout.state)
         manager.define_table(TIMERS_TABLE, layout.timers)
@@ -119,15 +184,19 @@ class UpdatingAggregate(ArrowOperator):
         self.store = UpdatingStore(
             layout, manager.get_last_key_value_table(AGGREGATES_TABLE), timers if ttl_us else None, ttl_us=ttl_us
         )
-        # Within an epoch rows are told apart by number, over epochs by epoch.
-        self._arrivals = ctx.epoch << 32
         self._flushed_us = ctx.clock.now_us()
 
     def process_batch(self, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector) -> None:
-        appends, retracts = split_updates(batch) if self._started.is_updating else (batch, None)
-        self._add(appends, is_retract=False)
-        if retracts is not None:
-            self._add(retracts, is_retract=True)
+        if self._deltas is None:
+            keys, flags = len(self._started.keys), batch.column(IS_RETRACT)
+            for is_retract in (False, True):
+                rows = batch.filter(flags if is_retract else pc.invert(flags))
+                if rows.num_rows:
+                    delta = Delta(list(rows.columns[:keys]), list(rows.columns[keys:-1]))
+                    self.store.add(delta, is_retract=is_retract)
+            return
+        for is_retract, delta in self._deltas.read(batch):
+            self.store.add(delta, is_retract=is_retract)
 
     def handle_watermark_int(
         self, watermark: Watermark, ctx: OperatorContext, collector: ArrowCollector
@@ -153,28 +222,6 @@ class UpdatingAggregate(ArrowOperator):
 
     def _make_layout(self, stream: ArroyoSchema) -> UpdatingLayout:
         return UpdatingLayout(self._settings.keys, self._settings.aggregates, stream, self._registry)
-
-    def _add(self, rows: pa.RecordBatch, *, is_retract: bool) -> None:
-        if rows.num_rows == 0:
-            return
-        layout = self._started
-        keys = key_columns(rows, layout.key_fields)
-        groups = Groups.of_columns(keys, rows.num_rows)
-        arrivals = np.arange(self._arrivals, self._arrivals + rows.num_rows)
-        self._arrivals += rows.num_rows
-        states = layout.plan.partial(rows, groups, times_us=self._times(rows), arrivals=arrivals)
-        first = pa.array(groups.first_rows())
-        self.store.add(Delta([key.take(first) for key in keys], states), is_retract=is_retract)
-
-    def _times(self, rows: pa.RecordBatch) -> Times:
-        """Event times, for `first` and `last`; before all others where there is none."""
-        if self._time_column is None:
-            return np.full(rows.num_rows, NEVER_US, dtype=np.int64)
-        column = rows.column(self._time_column)
-        if column.null_count == 0:
-            return times_us(column)
-        times = times_us(column.fill_null(pa.scalar(0, pa.int64()).cast(column.type)))
-        return np.where(column.is_null().to_numpy(zero_copy_only=False), NEVER_US, times)
 
     def _flush(self, ctx: OperatorContext, collector: ArrowCollector) -> None:
         now_us = ctx.clock.now_us()

@@ -21,13 +21,14 @@ from arroyo_core.api.updating import (
 from arroyo_core.state import LastKeyValueView
 from arroyo_std.aggregates.groups import Codes, Groups, Mask
 from arroyo_std.aggregates.keys import check_names, key_fields
+from arroyo_std.aggregates.partials import ROWS, partial_schema
 from arroyo_std.aggregates.plan import AggregatePlan
 from arroyo_std.aggregates.registry import AggregateSpec
 from arroyo_std.timers import NO_TIMER, KeyTimers, timer_schema
 from arroyo_std.updating.changes import same_rows
 
-#: A hidden aggregate: how many rows the group has.
-ROWS = "_rows"
+#: Whether a partial row takes back rows.
+IS_RETRACT = "_is_retract"
 UPDATED = "_updated_us"
 TIMER = "_timer_us"
 
@@ -50,6 +51,7 @@ class UpdatingLayout:
         rows = without_updating(stream)
         self.key_fields = key_fields(keys, rows)
         check_names(specs, [*keys, ROWS, UPDATING_META])
+        # A hidden aggregate: how many rows the group has.
         counted = [AggregateSpec(function="count", field="", alias=ROWS), *specs]
         self.plan = AggregatePlan(counted, rows.schema, registry, is_updating=self.is_updating)
         self.result_schema = pa.schema([*self.key_fields, *self.plan.output_fields[1:]])
@@ -58,6 +60,10 @@ class UpdatingLayout:
         #: The state of a group, when it last changed, and the time of its timer.
         self.state = ArroyoSchema(pa.schema([*self.key_fields, *self.plan.state_fields, *times]), key_columns=self.keys)
         self.timers = timer_schema(self.key_fields)
+        #: Partial aggregates on their way through a shuffle.
+        self.partial = partial_schema(
+            [*self.key_fields, *self.plan.state_fields, pa.field(IS_RETRACT, pa.bool_())], stream
+        )
 
     def states_of(self, rows: pa.RecordBatch) -> list[pa.Array]:
         return list(rows.columns[len(self.keys) : -2])

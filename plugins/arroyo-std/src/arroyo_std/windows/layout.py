@@ -9,6 +9,7 @@ import pyarrow as pa
 from arroyo_core.api import ArroyoSchema, Registry
 from arroyo_core.errors import ConfigError
 from arroyo_std.aggregates.keys import check_names, key_columns, key_fields
+from arroyo_std.aggregates.partials import ROWS, partial_schema
 from arroyo_std.aggregates.plan import AggregatePlan
 from arroyo_std.aggregates.registry import AggregateSpec
 from arroyo_std.windows.times import TIME_TYPE, Times, time_array
@@ -35,7 +36,7 @@ class WindowLayout:
                     field=f"keys[{position}]",
                     value=key,
                 )
-        check_names(specs, [*keys, *WINDOW_COLUMNS])
+        check_names(specs, [*keys, *WINDOW_COLUMNS, ROWS])
         self.plan = AggregatePlan(specs, stream.schema, registry)
         window = [pa.field(name, TIME_TYPE) for name in WINDOW_COLUMNS]
         self.output = ArroyoSchema(
@@ -46,6 +47,11 @@ class WindowLayout:
             pa.schema([*self.key_fields, pa.field(WINDOW_START, TIME_TYPE), *self.plan.state_fields]),
             WINDOW_START,
             self.keys,
+        )
+
+        #: Partial aggregates on their way through a shuffle.
+        self.partial = partial_schema(
+            [*self.state.schema, pa.field(ROWS, pa.int64())], stream, timestamp_column=WINDOW_START
         )
 
     def key_columns(self, batch: pa.RecordBatch) -> list[pa.Array]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from arroyo_core.api import OperatorContext, Registry
+from arroyo_core.api import ArrowCollector, ArrowOperator, ArroyoSchema, OperatorContext, Registry
 from arroyo_core.api.units import format_duration_us
 from arroyo_core.state import timestamp_table_config
 from arroyo_std.aggregates.groups import Groups
@@ -19,7 +19,7 @@ from arroyo_std.windows.bins import BinStore
 from arroyo_std.windows.layout import WINDOW_START, WindowLayout
 from arroyo_std.windows.progress import FiringProgress
 from arroyo_std.windows.times import Times, floor_time, floor_to_grid, time_array, times_us
-from arroyo_std.windows.windowed import UNLIMITED, WindowOperator, WindowSettings
+from arroyo_std.windows.windowed import UNLIMITED, WindowOperator, WindowSettings, drop_untimed
 
 if TYPE_CHECKING:
     from arroyo_core.proto.state_pb2 import TableConfig
@@ -34,6 +34,57 @@ class Grid:
     size_us: int
     slide_us: int
     offset_us: int = 0
+
+    def bins(self, times: Times) -> Times:
+        """The start of the bin, as long as the slide, that each time is in."""
+        return floor_to_grid(times, self.slide_us, self.offset_us)
+
+
+def aggregate_bins(
+    layout: WindowLayout, grid: Grid, batch: pa.RecordBatch, *, times: Times, arrivals: Times
+) -> tuple[list[pa.Array], Groups]:
+    """The columns of the layout's `state`, one row per key and bin, and which rows of the batch are in each."""
+    bins = grid.bins(times)
+    keys = layout.key_columns(batch)
+    # Most batches lie in one bin, and need not be grouped by it.
+    by_bin = [pa.array(bins)] if bins.min() != bins.max() else []
+    groups = Groups.of_columns([*keys, *by_bin], batch.num_rows)
+    first = groups.first_rows()
+    states = layout.plan.partial(batch, groups, times_us=times, arrivals=arrivals)
+    taken = [key.take(pa.array(first)) for key in keys]
+    return [*taken, time_array(bins[first]), *states], groups
+
+
+class PartialBins(ArrowOperator):
+    """Stands before the shuffle to a window: of each batch one row per key and bin goes on."""
+
+    def __init__(self, name: str, grid: Grid, layout: WindowLayout) -> None:
+        self._name = name
+        self._grid = grid
+        self._layout = layout
+
+    def name(self) -> str:
+        return self._name
+
+    def output_schema(self, inputs: Sequence[ArroyoSchema]) -> ArroyoSchema:
+        return self._layout.partial
+
+    def on_start(self, ctx: OperatorContext) -> None:
+        self._layout.plan.start()
+        self._time_column = ctx.input_schemas[0].timestamp_column
+        # Within an epoch rows are told apart by number, over epochs by epoch.
+        self._arrivals = ctx.epoch << 32
+
+    def process_batch(self, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector) -> None:
+        batch, times = drop_untimed(batch, self._time_column, ctx)
+        if batch.num_rows == 0:
+            return
+        arrivals = np.arange(self._arrivals, self._arrivals + batch.num_rows)
+        self._arrivals += batch.num_rows
+        columns, groups = aggregate_bins(self._layout, self._grid, batch, times=times, arrivals=arrivals)
+        collector.collect(
+            pa.RecordBatch.from_arrays([*columns, pa.array(groups.sizes())], schema=self._layout.partial.schema)
+        )
 
 
 class BinnedWindow(WindowOperator):
@@ -65,24 +116,26 @@ class BinnedWindow(WindowOperator):
     def row_ends_us(self, times: Times) -> Times:
         return self._bins(times) + self._grid.size_us
 
+    def partial(self, inputs: Sequence[ArroyoSchema]) -> ArrowOperator | None:
+        settings = self._settings
+        if settings.is_processing_time or settings.keeps_late:
+            # Late rows would be gone, and hosts would have to agree on the time.
+            return None
+        layout = self._make_layout(inputs[0])
+        return PartialBins(self.name(), self._grid, layout) if layout.plan.is_compact else None
+
     def add(self, layout: WindowLayout, batch: pa.RecordBatch, *, times: Times, arrivals: Times) -> None:
-        bins = self._bins(times)
-        keys = layout.key_columns(batch)
-        # Most batches lie in one bin, and need not be grouped by it.
-        by_bin = [pa.array(bins)] if bins.min() != bins.max() else []
-        groups = Groups.of_columns([*keys, *by_bin], batch.num_rows)
-        first = groups.first_rows()
-        states = layout.plan.partial(batch, groups, times_us=times, arrivals=arrivals)
-        taken = [key.take(pa.array(first)) for key in keys]
-        self.store.add(
-            pa.RecordBatch.from_arrays([*taken, time_array(bins[first]), *states], schema=layout.state.schema)
-        )
+        columns, _ = aggregate_bins(layout, self._grid, batch, times=times, arrivals=arrivals)
+        self.store.add(pa.RecordBatch.from_arrays(columns, schema=layout.state.schema))
+
+    def add_partials(self, layout: WindowLayout, batch: pa.RecordBatch) -> None:
+        self.store.add(pa.RecordBatch.from_arrays(batch.columns[:-1], schema=layout.state.schema))
 
     def save(self, epoch: int) -> None:
         self.store.flush(epoch)
 
     def _bins(self, times: Times) -> Times:
-        return floor_to_grid(times, self._grid.slide_us, self._grid.offset_us)
+        return self._grid.bins(times)
 
 
 class TumblingWindow(BinnedWindow):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from arroyo_core.api import (
     END_OF_TIME_US,
@@ -26,8 +27,10 @@ from arroyo_core.api.units import format_duration_us
 from arroyo_core.api.updating import refuse_updating
 from arroyo_core.errors import ConfigError
 from arroyo_core.state import global_table_config
+from arroyo_std.aggregates.groups import Mask
+from arroyo_std.aggregates.partials import ROWS, partial_input
 from arroyo_std.aggregates.registry import AggregateSpec
-from arroyo_std.windows.layout import WindowLayout
+from arroyo_std.windows.layout import WINDOW_START, WindowLayout
 from arroyo_std.windows.progress import NEVER_US, FiringProgress, StoredProgress, restore_progress
 from arroyo_std.windows.times import Times, times_us
 
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
     from arroyo_core.proto.state_pb2 import TableConfig
 
 PROGRESS_TABLE = "p"
+#: The side output of late rows.
+LATE = "late"
 
 #: Longer than any stream: for tables whose times are not those of the watermark.
 UNLIMITED = timedelta(days=10_000_000)
@@ -56,13 +61,15 @@ class WindowSettings:
     aggregates: tuple[AggregateSpec, ...]
     allowed_lateness_us: int = 0
     is_processing_time: bool = False
+    #: Late rows go to the side output `late`.
+    keeps_late: bool = False
 
 
 class WindowOperator(ArrowOperator):
     """Groups rows by keys and windows; a window's rows come out when the watermark, less the allowed lateness,
     reaches its end. Every window fires once.
 
-    A row is late when the last window it could be in has fired: it is counted and dropped.
+    A row is late when the last window it could be in has fired: it is counted, and dropped or sent to a side output.
     """
 
     def __init__(self, settings: WindowSettings, registry: Registry) -> None:
@@ -90,6 +97,10 @@ class WindowOperator(ArrowOperator):
     def add(self, layout: WindowLayout, batch: pa.RecordBatch, *, times: Times, arrivals: Times) -> None:
         """Take rows that are not late."""
 
+    def add_partials(self, layout: WindowLayout, batch: pa.RecordBatch) -> None:
+        """Take partial aggregates that are not late; for windows that have a `partial` operator."""
+        raise NotImplementedError(f"{self.name()} takes no partial aggregates")
+
     @abstractmethod
     def fire(self, layout: WindowLayout, *, until_us: int, progress: FiringProgress) -> Iterator[pa.RecordBatch]:
         """Close every window that ends at `until_us` or before, and yield its rows."""
@@ -99,13 +110,17 @@ class WindowOperator(ArrowOperator):
         """Hand what is only in memory to the tables, for their checkpoint."""
 
     def output_schema(self, inputs: Sequence[ArroyoSchema]) -> ArroyoSchema:
-        stream = inputs[0]
+        stream = partial_input(inputs[0]) or inputs[0]
         refuse_updating(stream, operator=self.name())
         if stream.timestamp_column is None and not self._settings.is_processing_time:
             raise ConfigError("windows need an event time, and the stream has none: put std.watermark in front")
         self._layout = self._make_layout(stream)
         self._layout.plan.check()
         return self._layout.output
+
+    def side_outputs(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, ArroyoSchema]:
+        # No event time: these rows are older than the watermarks that go with them.
+        return {LATE: ArroyoSchema(inputs[0].schema)} if self._settings.keeps_late else {}
 
     def routing_keys(self, inputs: Sequence[ArroyoSchema]) -> Sequence[tuple[str, ...] | None]:
         return [self._settings.keys]
@@ -130,6 +145,7 @@ class WindowOperator(ArrowOperator):
                 "allowed lateness",
                 format_duration_us(settings.allowed_lateness_us) if settings.allowed_lateness_us else "",
             ),
+            ("late rows", f"to the side output {LATE!r}" if settings.keeps_late else ""),
             ("time", "processing" if settings.is_processing_time else ""),
         ]
         return DisplayableOperator(self.name(), [(label, text) for label, text in rows if text])
@@ -139,9 +155,12 @@ class WindowOperator(ArrowOperator):
         """What `display` tells of the window itself."""
 
     def on_start(self, ctx: OperatorContext) -> None:
-        stream = ctx.input_schemas[0]
-        layout = self._layout or self._make_layout(stream)
-        layout.plan.start()
+        made_of = partial_input(ctx.input_schemas[0])
+        self._has_partials = made_of is not None
+        stream = made_of or ctx.input_schemas[0]
+        layout = self._make_layout(stream)
+        if not self._has_partials:
+            layout.plan.start()
         self._started = layout
         self._time_column = stream.timestamp_column
         self._view = ctx.table_manager.get_global_keyed_state(PROGRESS_TABLE, key_type=int, value_type=StoredProgress)
@@ -152,18 +171,26 @@ class WindowOperator(ArrowOperator):
         self.open(layout, ctx)
 
     def process_batch(self, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector) -> None:
+        if self._has_partials:
+            times = times_us(batch.column(WINDOW_START))
+            is_late = self._find_late(batch, times)
+            if is_late.any():
+                ctx.count("late_rows", pc.sum(batch.column(ROWS).filter(pa.array(is_late))).as_py())
+                batch = batch.filter(pa.array(~is_late))
+            if batch.num_rows:
+                self.add_partials(self._started, batch)
+            return
         batch, times = self._timed(batch, ctx)
         if batch.num_rows == 0:
             return
         arrivals = np.arange(self._arrivals, self._arrivals + batch.num_rows)
         self._arrivals += batch.num_rows
-        if self._progress.fired_us > NEVER_US or self._progress.is_uneven:
-            fired_us = self._progress.fired_for(batch) - self._settings.allowed_lateness_us
-            is_late = self.row_ends_us(times) <= fired_us
-            late_rows = int(is_late.sum())
-            if late_rows:
-                ctx.count("late_rows", late_rows)
-                batch, times, arrivals = batch.filter(pa.array(~is_late)), times[~is_late], arrivals[~is_late]
+        is_late = self._find_late(batch, times)
+        if is_late.any():
+            ctx.count("late_rows", int(is_late.sum()))
+            if self._settings.keeps_late:
+                collector.collect_side(LATE, batch.filter(pa.array(is_late)))
+            batch, times, arrivals = batch.filter(pa.array(~is_late)), times[~is_late], arrivals[~is_late]
         if batch.num_rows:
             self.add(self._started, batch, times=times, arrivals=arrivals)
 
@@ -199,18 +226,21 @@ class WindowOperator(ArrowOperator):
     def _make_layout(self, stream: ArroyoSchema) -> WindowLayout:
         return WindowLayout(self._settings.keys, self._settings.aggregates, stream, self._registry)
 
+    def _find_late(self, batch: pa.RecordBatch, times: Times) -> Mask:
+        """Which rows have no window left to be in."""
+        if self._progress.fired_us <= NEVER_US and not self._progress.is_uneven:
+            return np.zeros(batch.num_rows, dtype=np.bool_)
+        fired_us = self._progress.fired_for(batch) - self._settings.allowed_lateness_us
+        is_late: Mask = self.row_ends_us(times) <= fired_us
+        return is_late
+
     def _timed(self, batch: pa.RecordBatch, ctx: OperatorContext) -> tuple[pa.RecordBatch, Times]:
         """The rows that have a time, and their times."""
         if self._settings.is_processing_time:
             # Clocks differ between hosts: what has fired stays fired.
             now_us = max(ctx.clock.now_us(), self._progress.fired_us)
             return batch, np.full(batch.num_rows, now_us, dtype=np.int64)
-        column = batch.column(self._time_column)
-        if column.null_count:
-            ctx.count("null_event_times", column.null_count)
-            batch = batch.filter(column.is_valid())
-            column = batch.column(self._time_column)
-        return batch, times_us(column)
+        return drop_untimed(batch, self._time_column, ctx)
 
     def _fire_by_clock(self, ctx: OperatorContext, collector: ArrowCollector) -> None:
         if not self._settings.is_processing_time or self._progress.fired_us >= END_OF_TIME_US:
@@ -224,3 +254,13 @@ class WindowOperator(ArrowOperator):
             for start in range(0, batch.num_rows, OUTPUT_ROWS):
                 collector.collect(batch.slice(start, OUTPUT_ROWS))
         self._progress.advance(fired_us)
+
+
+def drop_untimed(batch: pa.RecordBatch, time_column: str | None, ctx: OperatorContext) -> tuple[pa.RecordBatch, Times]:
+    """The rows that have an event time, and their times; the others are counted."""
+    column = batch.column(time_column)
+    if column.null_count:
+        ctx.count("null_event_times", column.null_count)
+        batch = batch.filter(column.is_valid())
+        column = batch.column(time_column)
+    return batch, times_us(column)
