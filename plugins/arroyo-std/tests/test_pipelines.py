@@ -68,6 +68,7 @@ ROWS_LEFT = {
     "visits": 3,
     "totals": 3,
     "joined": 6,
+    "won": 6,
 }
 
 

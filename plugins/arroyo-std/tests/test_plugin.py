@@ -9,12 +9,15 @@ from arroyo_core.plugin import discover
 
 OPERATORS = [
     "std.blackhole",
+    "std.deduplicate",
     "std.filter",
+    "std.join",
     "std.key_by",
     "std.project",
     "std.session_window",
     "std.sliding_window",
     "std.stdout",
+    "std.top_n",
     "std.tumbling_window",
     "std.union",
     "std.unnest",

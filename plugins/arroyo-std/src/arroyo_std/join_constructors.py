@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 from arroyo_core.api import ConstructedOperator, OperatorConstructor, Registry
 from arroyo_core.errors import ConfigError
 from arroyo_std import std_pb2
-from arroyo_std.join_pb2 import JoinKey, JoinPrefixes, WindowJoinConfig
+from arroyo_std.join_pb2 import JoinConfig, JoinKey, JoinPrefixes, WindowJoinConfig
 from arroyo_std.window_constructors import check_positive
 
 if TYPE_CHECKING:
     from arroyo_std.joins.layout import JoinSettings, JoinType, KeyPair
+
+DEFAULT_TTL_US = 24 * 3_600_000_000
+DEFAULT_TIME_COLUMN = "join_time"
 
 #: By the numbers of the enum `JoinType` of the configs.
 _TYPES = ("inner", "inner", "left", "right", "full")
@@ -42,6 +45,26 @@ class WindowJoinConstructor(OperatorConstructor[WindowJoinConfig]):
         )
         return ConstructedOperator.from_operator(
             WindowJoin(join_settings(config.type, config.on, config.prefixes, config.late), window)
+        )
+
+
+class JoinConstructor(OperatorConstructor[JoinConfig]):
+    """Makes `std.join`."""
+
+    config_type = JoinConfig
+
+    def with_config(self, config: JoinConfig, registry: Registry) -> ConstructedOperator:
+        from arroyo_std.joins.history_join import HistoryJoin
+
+        ttl_us = config.ttl if config.HasField("ttl") else DEFAULT_TTL_US
+        if ttl_us < 0:
+            raise ConfigError("a duration must not be negative", field="ttl", value=ttl_us)
+        return ConstructedOperator.from_operator(
+            HistoryJoin(
+                join_settings(config.type, config.on, config.prefixes, config.late),
+                ttl_us=ttl_us or None,
+                time_column=config.time_column or DEFAULT_TIME_COLUMN,
+            )
         )
 
 

@@ -24,3 +24,4 @@ def arroyo_register(registry: Registry) -> None:
     registry.add("std.window_join", join_constructors.WindowJoinConstructor())
     registry.add("std.deduplicate", row_constructors.DeduplicateConstructor())
     registry.add("std.join", join_constructors.JoinConstructor())
+    registry.add("std.top_n", row_constructors.TopNConstructor())

@@ -117,12 +117,17 @@ def sides_on_time(stream: Sequence[Step], last_us: Callable[[int], int]) -> tupl
     return kept, late
 
 
-def rows_of(table: pa.Table) -> Counter[tuple[Any, ...]]:
-    """The rows and how often each is there, with times as numbers."""
+def tuples_of(table: pa.Table) -> list[tuple[Any, ...]]:
+    """The rows in order, with times as numbers."""
     for position, field in enumerate(table.schema):
         if pa.types.is_timestamp(field.type):
             table = table.set_column(position, field.name, table.column(position).cast(pa.int64()))
-    return Counter(tuple(row.values()) for row in table.to_pylist())
+    return [tuple(row.values()) for row in table.to_pylist()]
+
+
+def rows_of(table: pa.Table) -> Counter[tuple[Any, ...]]:
+    """The rows and how often each is there, with times as numbers."""
+    return Counter(tuples_of(table))
 
 
 def side_by_side(left: Row | None, right: Row | None) -> tuple[Any, ...]:

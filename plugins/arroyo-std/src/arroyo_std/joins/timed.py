@@ -58,8 +58,10 @@ class TimedJoin(ArrowOperator):
         """Define the tables and take their views."""
 
     @abstractmethod
-    def add(self, index: int, batch: pa.RecordBatch, times: Times, collector: ArrowCollector) -> None:
-        """Take rows of one side, in plain types, that are not late."""
+    def add(
+        self, index: int, batch: pa.RecordBatch, times: Times, ctx: OperatorContext, collector: ArrowCollector
+    ) -> None:
+        """Take rows of one side that are not late, with their times."""
 
     @abstractmethod
     def fire(self, watermark_us: int, collector: ArrowCollector) -> int:
@@ -127,7 +129,7 @@ class TimedJoin(ArrowOperator):
             batch, times = self._timed(batch, column, ctx)
             batch, times = self._on_time(index, batch, times, ctx, collector)
         if batch.num_rows:
-            self.add(index, batch, times, collector)
+            self.add(index, batch, times, ctx, collector)
 
     def handle_watermark_int(
         self, watermark: Watermark, ctx: OperatorContext, collector: ArrowCollector

@@ -84,7 +84,9 @@ class WindowJoin(TimedJoin):
     def last_times_us(self, index: int, times: Times) -> Times:
         return self._last_moments(times) + self._window.allowed_lateness_us
 
-    def add(self, index: int, batch: pa.RecordBatch, times: Times, collector: ArrowCollector) -> None:
+    def add(
+        self, index: int, batch: pa.RecordBatch, times: Times, ctx: OperatorContext, collector: ArrowCollector
+    ) -> None:
         side = self.layout.sides[index]
         rows = side.plain(batch)
         rows = rows.append_column(LAST_MOMENT, time_array(self._last_moments(times)))

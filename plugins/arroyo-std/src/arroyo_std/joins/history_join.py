@@ -1,0 +1,205 @@
+"""`std.join`: joins all rows of two streams that come within a time to live; results may be taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from arroyo_core.api import ArrowCollector, ArroyoSchema, OperatorContext
+from arroyo_core.api.hashing import is_hashable
+from arroyo_core.api.units import format_duration_us
+from arroyo_core.api.updating import make_updates, retract_mask, row_ids, with_updating
+from arroyo_std.aggregates.groups import Codes
+from arroyo_std.joins.keyed import DistinctKeys, Found, KeyedTable
+from arroyo_std.joins.layout import LEFT, RIGHT, JoinLayout, JoinSettings, JoinType, Mask, Rows
+from arroyo_std.joins.net_change import comparable, derive_net_change
+from arroyo_std.joins.pairs import shared_codes
+from arroyo_std.joins.timed import TimedJoin
+from arroyo_std.windows.times import TIME_TYPE, Times, time_array
+from arroyo_std.windows.windowed import UNLIMITED
+
+#: In the table of a side whose rows come out without a match: whether the row did, and has not been taken back.
+PADDED = "_padded"
+
+_UNLIMITED_US = UNLIMITED // UNLIMITED.resolution
+
+
+class HistoryJoin(TimedJoin):
+    """Every row meets all rows of its key on the other side, those that came before it and those that come after.
+
+    As rows match by nothing but their key, a row has a match exactly if the other side has its key.
+    """
+
+    def __init__(self, settings: JoinSettings, *, ttl_us: int | None, time_column: str) -> None:
+        super().__init__(settings)
+        self._ttl_us = _UNLIMITED_US if ttl_us is None else ttl_us
+        self._time_name = time_column
+        self._keeps = settings.type.keeps
+
+    def name(self) -> str:
+        return "std.join"
+
+    def display_join(self) -> list[tuple[str, str]]:
+        return [("ttl", "none" if self._ttl_us == _UNLIMITED_US else format_duration_us(self._ttl_us))]
+
+    def make_layout(self, inputs: Sequence[ArroyoSchema]) -> JoinLayout:
+        has_time = all(stream.timestamp_column is not None for stream in inputs)
+        added = [pa.field(self._time_name, TIME_TYPE)] if has_time else []
+        return JoinLayout(self.settings, inputs, added=added, added_field="time_column")
+
+    def output_time(self, layout: JoinLayout) -> str | None:
+        return self._time_name if _has_time(layout) else None
+
+    def output_schema(self, inputs: Sequence[ArroyoSchema]) -> ArroyoSchema:
+        stream = super().output_schema(inputs)
+        return with_updating(stream) if self._is_updating(self.make_layout(inputs)) else stream
+
+    def retentions_us(self) -> tuple[int, int]:
+        return (self._ttl_us, self._ttl_us)
+
+    def last_times_us(self, index: int, times: Times) -> Times:
+        return times + self._ttl_us
+
+    def open(self, layout: JoinLayout, ctx: OperatorContext) -> None:
+        flag = pa.field(PADDED, pa.bool_())
+        schemas = [
+            side.schema.append(flag) if keeps else side.schema
+            for side, keeps in zip(layout.sides, self._keeps, strict=True)
+        ]
+        self._tables = [KeyedTable(side, schema, ctx) for side, schema in zip(layout.sides, schemas, strict=True)]
+        self._sends_updates = self._is_updating(layout)
+        self._id_columns = [field.name for field in layout.schema if is_hashable(field.type)]
+
+    def fire(self, watermark_us: int, collector: ArrowCollector) -> int:
+        for table in self._tables:
+            table.expire(watermark_us, self._ttl_us)
+        return watermark_us
+
+    def add(
+        self, index: int, batch: pa.RecordBatch, times: Times, ctx: OperatorContext, collector: ArrowCollector
+    ) -> None:
+        side = self.layout.sides[index]
+        rows, is_retract = side.plain(batch), retract_mask(batch)
+        is_null = side.null_keys(rows)
+        if is_null is not None:
+            if self._keeps[index]:
+                alone = rows.filter(pa.array(is_null))
+                self._send(self._padded(index, alone), is_retract[is_null], collector)
+            rows, is_retract = rows.filter(pa.array(~is_null)), is_retract[~is_null]
+        if rows.num_rows == 0:
+            return
+        keys = DistinctKeys.of_rows([rows.column(name) for name in side.keys], rows.num_rows)
+        if is_retract.any():
+            self._add_and_retract(index, keys, rows, is_retract, ctx, collector)
+        else:
+            self._meet(index, keys, added=rows, added_codes=keys.codes, collector=collector)
+
+    def _add_and_retract(
+        self,
+        index: int,
+        keys: DistinctKeys,
+        rows: pa.RecordBatch,
+        is_retract: Mask,
+        ctx: OperatorContext,
+        collector: ArrowCollector,
+    ) -> None:
+        names = self.layout.sides[index].schema.names
+        own = self._tables[index].find(keys)
+        codes, stored_codes = shared_codes(
+            [comparable(rows.column(name)) for name in names], [comparable(own.batch.column(name)) for name in names]
+        )
+        net = derive_net_change(codes, is_retract, stored_codes)
+        if net.unknown:
+            ctx.count("unknown_retractions", net.unknown)
+        is_removed = np.zeros(len(own.codes), dtype=np.bool_)
+        is_removed[net.removed] = True
+        if is_removed.any():
+            self._tables[index].rewrite(own, is_changed=is_removed, is_kept=~is_removed, after=own.batch)
+        self._meet(
+            index,
+            keys,
+            added=rows.take(pa.array(net.added)),
+            added_codes=keys.codes[net.added],
+            removed=own.batch.filter(pa.array(is_removed)),
+            removed_codes=own.codes[is_removed],
+            left_over=own.counts() - np.bincount(own.codes[is_removed], minlength=keys.count),
+            collector=collector,
+        )
+
+    def _meet(
+        self,
+        index: int,
+        keys: DistinctKeys,
+        *,
+        added: pa.RecordBatch,
+        added_codes: Codes,
+        removed: pa.RecordBatch | None = None,
+        removed_codes: Codes | None = None,
+        left_over: Rows | None = None,
+        collector: ArrowCollector,
+    ) -> None:
+        """Send what rows that come and go mean together with the other side, and keep the rows that come.
+
+        `left_over` is how many rows of each key the side has without those that come.
+        """
+        other = 1 - index
+        found = self._tables[other].find(keys)
+        is_new = np.bincount(added_codes, minlength=keys.count) > 0
+        if removed is not None and removed_codes is not None:
+            for pairs in self._matched(index, removed, removed_codes, found):
+                self._send(pairs, True, collector)
+            if self._keeps[index]:
+                self._send(self._padded(index, removed.filter(removed.column(PADDED))), True, collector)
+        if self._keeps[other] and found.batch.num_rows:
+            is_padded = found.batch.column(PADDED).to_numpy(zero_copy_only=False)
+            is_answered = is_padded & is_new[found.codes]
+            self._send(self._padded(other, found.batch.filter(pa.array(is_answered))), True, collector)
+        for pairs in self._matched(index, added, added_codes, found):
+            self._send(pairs, False, collector)
+        is_alone = found.counts()[added_codes] == 0
+        if self._keeps[index]:
+            self._send(self._padded(index, added.filter(pa.array(is_alone))), False, collector)
+            added = added.append_column(PADDED, pa.array(is_alone))
+        self._tables[index].insert(added)
+        if self._keeps[other] and found.batch.num_rows:
+            is_left = np.zeros(len(found.codes), dtype=np.bool_)
+            if left_over is not None:
+                is_left = ~is_padded & (~is_new & (left_over == 0))[found.codes]
+                self._send(self._padded(other, found.batch.filter(pa.array(is_left))), False, collector)
+            self._flip(other, found, is_padded, is_answered | is_left)
+
+    def _flip(self, index: int, found: Found, is_padded: Mask, is_changed: Mask) -> None:
+        if is_changed.any():
+            place = found.batch.schema.get_field_index(PADDED)
+            after = found.batch.set_column(place, PADDED, pa.array(is_padded ^ is_changed))
+            everything = np.ones(len(is_changed), dtype=np.bool_)
+            self._tables[index].rewrite(found, is_changed=is_changed, is_kept=everything, after=after)
+
+    def _matched(self, index: int, rows: pa.RecordBatch, codes: Codes, found: Found) -> Iterator[pa.RecordBatch]:
+        times = self._tables[index].times(rows)
+        for mine, theirs in found.ranges(codes).chunks():
+            added = [time_array(np.maximum(times[mine], found.times[theirs]))] if _has_time(self.layout) else []
+            if index == LEFT:
+                yield self.layout.matched(rows, mine, found.batch, theirs, added)
+            else:
+                yield self.layout.matched(found.batch, theirs, rows, mine, added)
+
+    def _padded(self, index: int, rows: pa.RecordBatch) -> pa.RecordBatch:
+        times = [time_array(self._tables[index].times(rows))] if _has_time(self.layout) else []
+        return self.layout.padded(index, rows, times)
+
+    def _send(self, rows: pa.RecordBatch, is_retract: bool | Mask, collector: ArrowCollector) -> None:
+        if rows.num_rows == 0:
+            return
+        if self._sends_updates:
+            rows = make_updates(rows, is_retract=is_retract, ids=row_ids(rows, self._id_columns))
+        collector.collect(rows)
+
+    def _is_updating(self, layout: JoinLayout) -> bool:
+        return self.settings.type is not JoinType.INNER or any(side.is_updating for side in layout.sides)
+
+
+def _has_time(layout: JoinLayout) -> bool:
+    return layout.sides[LEFT].time_column is not None and layout.sides[RIGHT].time_column is not None
