@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -34,6 +35,7 @@ from arroyo_core.runtime.request import EpochRequest, source_budget
 from arroyo_core.runtime.results import EpochResult, epoch_result
 from arroyo_core.runtime.start import Start, StartOptions, resolve_start
 from arroyo_core.state import ParquetBackend, merge_operator_metadata
+from arroyo_core.state.failures import StorageError
 
 
 class EpochExecutor(Protocol):
@@ -99,11 +101,15 @@ class JobSteps:
         """Run an epoch on the one before, and decide whether it counts."""
         started_s = time.monotonic()
         request = self.request(instruction)
-        reports = self._executor.run_epoch(self._plan, request)
         try:
-            accept(self._plan, request.epoch, reports)
-        except ExchangeError as error:
-            return EpochDiscarded(request.epoch, str(error))
+            reports = self._executor.run_epoch(self._plan, request)
+            try:
+                accept(self._plan, request.epoch, reports)
+            except ExchangeError as error:
+                return EpochDiscarded(request.epoch, str(error))
+        except Exception:
+            self._check_turn(request.epoch)
+            raise
         accepted_s = time.monotonic()
         is_final = _is_final(reports)
         checkpoint = self._checkpoint(request, reports, is_final=is_final)
@@ -159,6 +165,13 @@ class JobSteps:
             checkpoints={item.operator_metadata.operator_id: item.SerializeToString() for item in base.operators},
             carried=restore_carried(self._plan, carried),
         )
+
+    def _check_turn(self, epoch: int) -> None:
+        """Raise if another driver has the job: it deletes what this one still reads, and that is no damage."""
+        with contextlib.suppress(StorageError):
+            # The epoch that this one builds on need not be published yet, and may be somebody else's by now.
+            for pending in sorted({*self._epochs, epoch}):
+                self._backend.check_turn(pending)
 
     def _checkpoint(
         self, request: EpochRequest, reports: Sequence[pb.ChainReport], *, is_final: bool

@@ -155,7 +155,8 @@ class ParquetBackend(BackingStore):
     def write_operator_checkpoint_metadata(self, metadata: OperatorCheckpointMetadata) -> None:
         identity = metadata.operator_metadata
         path = paths.operator_metadata(identity.job_id, identity.epoch, identity.operator_id, metadata.subtask_index)
-        self.storage.write(path, seal(metadata))
+        # The checkpoint embeds it: this file is for people.
+        self.storage.write(path, seal(metadata), is_durable=False)
 
     def write_checkpoint_metadata(self, metadata: CheckpointMetadata) -> None:
         self.publish(metadata)
@@ -164,28 +165,39 @@ class ParquetBackend(BackingStore):
         """Create the epoch; returns what was published, with generation and attempt filled in.
 
         Raises `FencedError` if a newer generation owns the job, and `EpochTakenError` if another
-        attempt was first; nothing of this attempt is visible then.
+        attempt was first. The caller must not commit then: if the epoch was created all the same,
+        the owner of the job goes on from it, and commits it.
         """
         attempt = CheckpointMetadata()
         attempt.CopyFrom(metadata)
         attempt.generation = metadata.generation or self.generation
         attempt.attempt_id = metadata.attempt_id or secrets.token_bytes(16)
-        newest = max(self._claimed_generations(), default=0)
-        if decide_publication(attempt, newest_generation=newest, existing=None) is PublicationKind.FENCED:
-            raise self._fenced(attempt, newest)
+        newest = self._check_generation(attempt)
         path = paths.checkpoint_metadata(attempt.job_id, attempt.epoch)
         if self.storage.put_if_absent(path, seal(attempt)):
+            # The epoch may have been published by another driver, and deleted as an old one, since the first look:
+            # creating it anew proves nothing then. A driver that took over before that must be here by now.
+            self._check_generation(attempt)
             return attempt
         existing = self.load_checkpoint_metadata(attempt.job_id, attempt.epoch)
         decision = decide_publication(attempt, newest_generation=newest, existing=existing)
         if decision is PublicationKind.FENCED:
             raise self._fenced(attempt, existing.generation)
         if decision is PublicationKind.TAKEN:
-            raise EpochTakenError(
-                f"job {attempt.job_id!r}: epoch {attempt.epoch} was published by another attempt of generation "
-                f"{existing.generation} (this driver has {attempt.generation}); resolve the latest checkpoint again"
-            )
+            raise self._taken(attempt, existing.generation)
         return attempt
+
+    def check_turn(self, epoch: int) -> None:
+        """Raise as `publish` would if `epoch` is for another driver to publish; reads only.
+
+        Explains a failure: what another driver publishes makes files superfluous that this one still reads.
+        """
+        attempt = CheckpointMetadata(job_id=self.job_id, epoch=epoch, generation=self.generation)
+        self._check_generation(attempt)
+        if self.storage.exists(paths.checkpoint_metadata(self.job_id, epoch)):
+            generation = self.load_checkpoint_metadata(self.job_id, epoch).generation
+            if generation != self.generation:
+                raise self._taken(attempt, generation)
 
     def mark_committed(self, epoch: int) -> None:
         """Record that every sink committed `epoch`; a second marker changes nothing."""
@@ -216,8 +228,13 @@ class ParquetBackend(BackingStore):
             self.storage.delete(path)
 
     def plan_cleanup(self, new_min_epoch: int) -> CleanupPlan:
-        """What `cleanup_checkpoint` would delete now; reads only."""
+        """What `cleanup_checkpoint` would delete now; reads only.
+
+        Nothing, for a driver that lost its job: what nobody refers to may be its successor's work.
+        """
         facts = self._facts()
+        if self.generation and self.generation < max(facts.generations, default=0):
+            return CleanupPlan((), ())
         kept = {
             epoch: self.load_checkpoint_metadata(self.job_id, epoch)
             for epoch in facts.published
@@ -255,6 +272,19 @@ class ParquetBackend(BackingStore):
                 continue
             return f"the newest checkpoint that is whole is epoch {epoch}"
         return "no other checkpoint of the job is whole"
+
+    def _check_generation(self, attempt: CheckpointMetadata) -> int:
+        """The newest generation; `FencedError` if it is newer than the attempt's."""
+        newest = max(self._claimed_generations(), default=0)
+        if decide_publication(attempt, newest_generation=newest, existing=None) is PublicationKind.FENCED:
+            raise self._fenced(attempt, newest)
+        return newest
+
+    def _taken(self, attempt: CheckpointMetadata, generation: int) -> EpochTakenError:
+        return EpochTakenError(
+            f"job {attempt.job_id!r}: epoch {attempt.epoch} was published by another attempt of generation "
+            f"{generation} (this driver has {attempt.generation}); resolve the latest checkpoint again"
+        )
 
     def _fenced(self, attempt: CheckpointMetadata, newest: int) -> FencedError:
         return FencedError(

@@ -1,0 +1,95 @@
+"""Who may publish an epoch, when drivers sleep through what others do."""
+
+from __future__ import annotations
+
+import pytest
+from recording import DictDriver
+
+from arroyo_core.proto.state_pb2 import CheckpointMetadata
+from arroyo_core.state import EpochTakenError, FencedError, ParquetBackend, StorageProvider
+
+
+@pytest.fixture
+def storage():
+    return StorageProvider("dict://", driver=DictDriver())
+
+
+def driver(storage):
+    backend = ParquetBackend(storage, "job")
+    backend.claim_generation()
+    return backend
+
+
+def publish(backend, *epochs):
+    for epoch in epochs:
+        backend.publish(CheckpointMetadata(job_id="job", epoch=epoch))
+
+
+def test_a_driver_that_slept_through_a_cleanup_cannot_publish_an_old_epoch_anew(storage):
+    old = driver(storage)
+    publish(old, 1)
+    put = storage.put_if_absent
+
+    def put_late(path, data):
+        # The old driver has looked at the claims, and falls asleep; the new one goes on, and deletes epoch 2.
+        storage.put_if_absent = put
+        new = driver(storage)
+        publish(new, 2, 3, 4)
+        new.cleanup_checkpoint(CheckpointMetadata(job_id="job", epoch=4), 0, 3)
+        assert new.list_epochs() == [3, 4]
+        return put(path, data)
+
+    storage.put_if_absent = put_late
+    with pytest.raises(FencedError, match="generation 2 owns the job now"):
+        publish(old, 2)
+    assert driver(storage).resolve_latest().checkpoint.epoch == 4
+
+
+def test_an_epoch_that_was_created_at_the_very_end_of_a_reign_belongs_to_the_successor(storage):
+    old = driver(storage)
+    publish(old, 1)
+    put, successors = storage.put_if_absent, []
+
+    def put_late(path, data):
+        storage.put_if_absent = put
+        successors.append(driver(storage))
+        return put(path, data)
+
+    storage.put_if_absent = put_late
+    with pytest.raises(FencedError):
+        publish(old, 2)
+    (new,) = successors
+    with pytest.raises(EpochTakenError):
+        publish(new, 2)
+    assert new.resolve_latest().checkpoint.epoch == 2
+
+
+def test_the_turn_of_a_driver_that_was_replaced_is_over(storage):
+    old = driver(storage)
+    old.check_turn(1)
+    new = driver(storage)
+    with pytest.raises(FencedError, match="epoch 1 cannot be published by generation 1"):
+        old.check_turn(1)
+    new.check_turn(1)
+
+
+def test_an_epoch_that_another_driver_published_is_not_this_ones_turn(storage):
+    publish(driver(storage), 1)
+    new = driver(storage)
+    with pytest.raises(EpochTakenError, match="epoch 1 was published by another attempt of generation 1"):
+        new.check_turn(1)
+    publish(new, 2)
+    new.check_turn(2)
+
+
+def test_a_driver_that_lost_its_job_deletes_nothing(storage):
+    old = driver(storage)
+    publish(old, 1, 2, 3)
+    assert old.plan_cleanup(3).metadata
+    new = driver(storage)
+    # Published by the old driver at the last moment, while the new one was at the same epoch.
+    storage.write("job/checkpoints/3/table-op-t-0-1.parquet", b"of the new driver")
+    before = dict(storage._driver.files)
+    old.cleanup_checkpoint(CheckpointMetadata(job_id="job", epoch=3), 0, 3)
+    assert storage._driver.files == before
+    assert new.plan_cleanup(3).metadata
