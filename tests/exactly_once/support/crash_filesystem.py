@@ -33,8 +33,8 @@ class CrashFileSystem(AbstractFileSystem):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        assert CrashFileSystem.current is not None, "no process is running"
-        self.disk, self.life = CrashFileSystem.current
+        assert self.current is not None, "no process is running"
+        self.disk, self.life = self.current
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
         path = self._strip_protocol(path)
@@ -138,6 +138,20 @@ class CrashObjectStore(CrashFileSystem):
         return _Upload(self, path)
 
 
+class FirstDriverStore(CrashObjectStore):
+    """The object store as one of two processes at once sees it."""
+
+    protocol = ("first-object", "memory")
+    current = None
+
+
+class SecondDriverStore(CrashObjectStore):
+    """And as the other one does."""
+
+    protocol = ("second-object", "memory")
+    current = None
+
+
 class CrashFolders(CrashFileSystem):
     """Folders that must be there, and renames in one step."""
 
@@ -224,7 +238,7 @@ def _folder(name: str) -> dict[str, Any]:
     return {"name": name, "size": 0, "type": "directory"}
 
 
-for kind in (CrashObjectStore, CrashFolders):
+for kind in (CrashObjectStore, CrashFolders, FirstDriverStore, SecondDriverStore):
     name = kind.protocol if isinstance(kind.protocol, str) else kind.protocol[0]
     fsspec.register_implementation(name, kind, clobber=True)
 

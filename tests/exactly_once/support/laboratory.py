@@ -187,19 +187,19 @@ def input_files() -> dict[str, bytes]:
     return files
 
 
-def plan_job(plugins: PluginSet, url: str, *, state: str | None = None) -> Plan:
-    """The plan of the pipeline on a store; below `url` are `in`, `out`, `bad` and `state`."""
+def plan_job(plugins: PluginSet, url: str, *, source: str | None = None) -> Plan:
+    """The plan of the pipeline on a store: `out`, `bad` and `state` are below `url`, and `in` too but for `source`."""
     document = {
         "name": JOB,
         "parallelism": 2,
-        "checkpoint": {"url": state or f"{url}/state", "interval": "1h", "rows": EPOCH_ROWS, "keep": 2},
+        "checkpoint": {"url": f"{url}/state", "interval": "1h", "rows": EPOCH_ROWS, "keep": 2},
         "nodes": [
             {"id": "numbers", "operator": "lab.numbers", "config": {"count": SOURCE_ROWS}},
             {
                 "id": "files",
                 "operator": "filesystem.source",
                 "config": {
-                    "path": f"{url}/in",
+                    "path": source or f"{url}/in",
                     "format": "json",
                     "schema": {"n": "int64", "key": "int64", "at": "timestamp"},
                     "event_time_field": "at",

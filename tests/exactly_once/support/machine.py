@@ -112,6 +112,11 @@ class Life:
                 if crash:
                     self._die(call)
 
+    def kill(self) -> None:
+        """No call succeeds from now on."""
+        with self._lock:
+            self.is_dead = True
+
     def _note(self, call: Call, disk: Disk, tear: Callable[[], object] | None) -> None:
         number = len(self.calls)
         whole = disk.copy()
