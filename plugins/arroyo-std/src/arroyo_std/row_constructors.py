@@ -5,7 +5,7 @@ from __future__ import annotations
 from arroyo_core.api import ConstructedOperator, OperatorConstructor, Registry
 from arroyo_core.errors import ConfigError
 from arroyo_std import rows_pb2
-from arroyo_std.rows_pb2 import DeduplicateConfig
+from arroyo_std.rows_pb2 import DeduplicateConfig, TopNConfig
 
 DEFAULT_TTL_US = 24 * 3_600_000_000
 
@@ -29,6 +29,31 @@ class DeduplicateConstructor(OperatorConstructor[DeduplicateConfig]):
                 )
             )
         )
+
+
+class TopNConstructor(OperatorConstructor[TopNConfig]):
+    """Makes `std.top_n`."""
+
+    config_type = TopNConfig
+
+    def with_config(self, config: TopNConfig, registry: Registry) -> ConstructedOperator:
+        from arroyo_std.ranking import OrderBy, Ranking
+        from arroyo_std.top_n import TopN
+
+        if config.n <= 0:
+            raise ConfigError("n must be more than zero", field="n", value=config.n)
+        _require(config.order_by, "order_by", "a list of columns, such as [{column: price, descending: true}]")
+        order_by = tuple(
+            OrderBy(
+                column=each.column,
+                field=f"order_by[{position}]",
+                is_descending=each.descending,
+                nulls_last=each.nulls_last if each.HasField("nulls_last") else True,
+            )
+            for position, each in enumerate(config.order_by)
+        )
+        ranking = Ranking(n=config.n, partition_by=tuple(config.partition_by), order_by=order_by)
+        return ConstructedOperator.from_operator(TopN(ranking, config.rank_column or None))
 
 
 def _require(value: object, field: str, expected: str) -> None:

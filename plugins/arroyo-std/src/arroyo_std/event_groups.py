@@ -1,0 +1,151 @@
+"""Rows that wait until the watermark has passed their event time, for top-n and window functions over windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from arroyo_core.api import ArrowCollector, ArroyoSchema, OperatorContext
+from arroyo_core.state import ExpiringTimeKeyView, global_table_config, timestamp_table_config
+from arroyo_std.windows.progress import NEVER_US, FiringProgress, StoredProgress, restore_progress
+from arroyo_std.windows.times import times_us
+
+if TYPE_CHECKING:
+    from arroyo_core.proto.state_pb2 import TableConfig
+
+PROGRESS_TABLE = "p"
+ROWS_TABLE = "t"
+
+#: Rows in memory are reduced when they are this many, or as many as there were after they last were.
+REDUCE_ROWS = 65_536
+#: Event times that many epochs have written rows of are reduced at every so many epochs.
+REDUCE_EPOCHS = 16
+#: Rows of one output batch, about.
+OUTPUT_ROWS = 65_536
+
+Reduce = Callable[[pa.RecordBatch], pa.RecordBatch]
+
+
+def event_group_tables(schema: ArroyoSchema | None) -> dict[str, TableConfig]:
+    """The tables that `EventGroups` keeps its rows in."""
+    return {
+        **global_table_config(PROGRESS_TABLE, "up to where event times have been sent, by subtask"),
+        ROWS_TABLE: timestamp_table_config(ROWS_TABLE, "rows by event time", timedelta(0), False, schema),
+    }
+
+
+class EventGroups:
+    """Holds rows until the watermark passes their event time, and then sends what `finish` makes of them.
+
+    `reduce` may drop rows that cannot matter any more, given some of the rows of their event times. Rows before
+    the last watermark are late: they are counted and dropped, as are rows without event time.
+    """
+
+    def __init__(self, schema: ArroyoSchema, *, finish: Reduce, reduce: Reduce | None, ctx: OperatorContext) -> None:
+        if schema.timestamp_column is None:
+            raise ValueError("rows that wait for the watermark need an event time")
+        self._time_column = schema.timestamp_column
+        self._finish = finish
+        ctx.table_manager.define_table(ROWS_TABLE, schema)
+        view: ExpiringTimeKeyView = ctx.table_manager.get_expiring_time_key_table(ROWS_TABLE)
+        self._rows = _WaitingRows(view, self._time_column, reduce)
+        self._view = ctx.table_manager.get_global_keyed_state(PROGRESS_TABLE, key_type=int, value_type=StoredProgress)
+        stored = restore_progress(self._view.get_all(), task=ctx.task_info)
+        self._progress = FiringProgress(stored, keys=schema.key_columns or ())
+
+    def add(self, batch: pa.RecordBatch, ctx: OperatorContext) -> None:
+        """Take rows of the schema."""
+        times = batch.column(self._time_column)
+        if times.null_count:
+            ctx.count("null_event_times", times.null_count)
+            batch = batch.filter(times.is_valid())
+        if self._progress.fired_us > NEVER_US or self._progress.is_uneven:
+            is_late = times_us(batch.column(self._time_column)) < self._progress.fired_for(batch)
+            late_rows = int(is_late.sum())
+            if late_rows:
+                ctx.count("late_rows", late_rows)
+                batch = batch.filter(pa.array(~is_late))
+        if batch.num_rows:
+            self._rows.add(batch)
+
+    def advance(self, watermark_us: int, collector: ArrowCollector) -> None:
+        """Send what is complete at this watermark."""
+        due = self._rows.take_before(watermark_us)
+        if due is not None:
+            result = self._finish(due)
+            for start in range(0, result.num_rows, OUTPUT_ROWS):
+                collector.collect(result.slice(start, OUTPUT_ROWS))
+        self._progress.advance(watermark_us)
+
+    def save(self, epoch: int, ctx: OperatorContext) -> None:
+        """Hand the epoch's rows to the tables, for their checkpoint."""
+        self._rows.flush(epoch)
+        task = ctx.task_info
+        self._view.insert(task.task_index, self._progress.store())
+        if task.task_index == 0:
+            # What subtasks of a higher parallelism left behind has been taken over when this epoch began.
+            for left_behind in [key for key in self._view.get_all() if key >= task.parallelism]:
+                self._view.remove(left_behind)
+
+
+class _WaitingRows:
+    """Rows of this epoch in memory, those of earlier ones in a table."""
+
+    def __init__(self, view: ExpiringTimeKeyView, time_column: str, reduce: Reduce | None) -> None:
+        self._view = view
+        self._time_column = time_column
+        self._reduce = reduce
+        self._pending: list[pa.RecordBatch] = []
+        self._pending_rows = 0
+        self._reduced_rows = 0
+        self._earliest_us: int | None = None
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        earliest_us = int(times_us(rows.column(self._time_column)).min())
+        self._earliest_us = earliest_us if self._earliest_us is None else min(earliest_us, self._earliest_us)
+        self._pending.append(rows)
+        self._pending_rows += rows.num_rows
+        if self._reduce is not None and self._pending_rows > 2 * self._reduced_rows + REDUCE_ROWS:
+            self._set_pending(self._reduce(_concat(self._pending)))
+
+    def take_before(self, time_us: int) -> pa.RecordBatch | None:
+        """Remove the rows before this time, and return them; None if there are none."""
+        parts = [batch for _, batches in self._view.expire_before(time_us) for batch in batches]
+        if self._earliest_us is not None and self._earliest_us < time_us:
+            fresh = _concat(self._pending)
+            is_due = times_us(fresh.column(self._time_column)) < time_us
+            parts.append(fresh.filter(pa.array(is_due)))
+            self._set_pending(fresh.filter(pa.array(~is_due)))
+        return _concat(parts) if parts else None
+
+    def flush(self, epoch: int) -> None:
+        if not self._pending:
+            return
+        fresh = _concat(self._pending)
+        self._set_pending(None)
+        if self._reduce is not None:
+            if epoch % REDUCE_EPOCHS == 0:
+                fresh = self._with_written(fresh)
+            fresh = self._reduce(fresh)
+        self._view.insert_batch(fresh)
+
+    def _with_written(self, fresh: pa.RecordBatch) -> pa.RecordBatch:
+        """With what the table has of event times that many epochs have written rows of, which is taken out of it."""
+        parts = [fresh]
+        for time_us in np.unique(times_us(fresh.column(self._time_column))).tolist():
+            if len(self._view.get_batches(time_us)) >= REDUCE_EPOCHS // 2:
+                parts += self._view.expire_timestamp(time_us)
+        return _concat(parts)
+
+    def _set_pending(self, rows: pa.RecordBatch | None) -> None:
+        self._pending = [rows] if rows is not None and rows.num_rows else []
+        self._pending_rows = self._reduced_rows = sum(part.num_rows for part in self._pending)
+        self._earliest_us = int(times_us(self._pending[0].column(self._time_column)).min()) if self._pending else None
+
+
+def _concat(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    return parts[0] if len(parts) == 1 else pa.concat_batches(parts)

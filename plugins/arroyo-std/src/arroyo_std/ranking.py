@@ -1,0 +1,135 @@
+"""The first n rows of each group, in a total order: by the columns asked for, then by all columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from arroyo_core.api import ArroyoSchema
+from arroyo_core.errors import ConfigError
+from arroyo_std.aggregates.groups import Codes, canonical
+from arroyo_std.columns import check_column, check_unique
+from arroyo_std.row_values import is_nested, value_hashes
+
+_LAST = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderBy:
+    """One column of an order. `field` is its path in the config."""
+
+    column: str
+    field: str
+    is_descending: bool = False
+    nulls_last: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Rows by group and rank: `rows[i]` is the number of a row, `ranks[i]` its place in its group, from 0."""
+
+    rows: Codes
+    ranks: Codes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """How many rows of a group there are, and which come first."""
+
+    n: int
+    partition_by: tuple[str, ...]
+    order_by: tuple[OrderBy, ...]
+
+    def check(self, stream: ArroyoSchema) -> None:
+        """Raise `ConfigError` at the column that is not there, or that has no order."""
+        for position, name in enumerate(self.partition_by):
+            check_column(name, stream.names, field=f"partition_by[{position}]")
+            if is_nested(stream.schema.field(name).type):
+                raise ConfigError("lists and maps make no groups", field=f"partition_by[{position}]", value=name)
+        check_unique(self.partition_by, field="partition_by")
+        seen: set[str] = set()
+        for order in self.order_by:
+            check_column(order.column, stream.names, field=f"{order.field}.column")
+            if is_nested(stream.schema.field(order.column).type):
+                raise ConfigError("lists and maps have no order", field=f"{order.field}.column", value=order.column)
+            if order.column in seen:
+                raise ConfigError(
+                    f"column {order.column!r} is listed twice", field=f"{order.field}.column", value=order.column
+                )
+            seen.add(order.column)
+
+    def first_rows(self, rows: pa.RecordBatch, groups: Codes, *, ties: Sequence[pa.Array] | None = None) -> Ranked:
+        """The first n rows of each group, by group and rank.
+
+        Rows that are equal in the columns of the order are ordered by `ties` (default: all columns), then as they come.
+        """
+        order = [
+            code
+            for each in self.order_by
+            for code in order_codes(
+                rows.column(each.column), is_descending=each.is_descending, nulls_last=each.nulls_last
+            )
+        ]
+        chosen = _candidates(order, groups, self.n)
+        order = [code[chosen] for code in order]
+        # Only rows that may be among the first are compared in all columns.
+        tie_columns = [column.take(pa.array(chosen)) for column in (rows.columns if ties is None else ties)]
+        order += [code for column in tie_columns for code in order_codes(column)]
+        sorted_places = np.lexsort([*reversed(order), groups[chosen]])
+        found = chosen[sorted_places]
+        ranks = ranks_in_groups(groups[found])
+        keep = ranks < self.n
+        return Ranked(found[keep], ranks[keep])
+
+
+def order_codes(column: pa.Array, *, is_descending: bool = False, nulls_last: bool = True) -> list[Codes]:
+    """Numbers in the order of the values: NaN is the greatest; lists and maps, which have no order, by their hash.
+
+    A struct has several, one for each field after one for its nulls.
+    """
+    kind = column.type
+    if is_nested(kind):
+        return [value_hashes(column).view(np.int64)]
+    if pa.types.is_struct(kind):
+        parts = [order_codes(column.is_valid(), is_descending=nulls_last)[0]]
+        for field in column.flatten():
+            parts += order_codes(field, is_descending=is_descending, nulls_last=nulls_last)
+        return parts
+    if pa.types.is_null(kind):
+        return [np.zeros(len(column), dtype=np.int64)]
+    codes = pc.rank(canonical(column), sort_keys="ascending", tiebreaker="dense").to_numpy().astype(np.int64)
+    if is_descending:
+        codes = -codes
+    if column.null_count:
+        codes[column.is_null().to_numpy(zero_copy_only=False)] = _LAST if nulls_last else -_LAST
+    return [codes]
+
+
+def ranks_in_groups(groups: Codes) -> Codes:
+    """The place of each row among the neighbours of its group, from 0."""
+    if len(groups) == 0:
+        return np.empty(0, dtype=np.int64)
+    places = np.arange(len(groups))
+    starts = np.concatenate([[True], groups[1:] != groups[:-1]])
+    ranks: Codes = places - np.maximum.accumulate(np.where(starts, places, 0))
+    return ranks
+
+
+def _candidates(order: Sequence[Codes], groups: Codes, n: int) -> Codes:
+    """Rows with fewer than n rows of their group before them, in the order of their numbers."""
+    if len(groups) <= n:
+        return np.arange(len(groups))
+    by_order = np.lexsort([*reversed(order), groups])
+    is_new = np.zeros(len(groups), dtype=np.bool_)
+    is_new[0] = True
+    sorted_groups = groups[by_order]
+    for code in (sorted_groups, *(code[by_order] for code in order)):
+        is_new[1:] |= code[1:] != code[:-1]
+    ranks = ranks_in_groups(sorted_groups)
+    # All rows of a tie have the rank of its first.
+    firsts = np.maximum.accumulate(np.where(is_new, np.arange(len(groups)), 0))
+    return np.sort(by_order[ranks[firsts] < n])
