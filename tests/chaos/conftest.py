@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,9 @@ import pytest
 PLUGIN = Path(__file__).parents[1] / "integration" / "chaos_plugin"
 
 
-@pytest.fixture(autouse=True)
-def _chaos_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(PLUGIN), prepend=":")
-    monkeypatch.syspath_prepend(PLUGIN)
+@pytest.fixture(scope="session", autouse=True)
+def _chaos_on_path() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(PLUGIN), prepend=os.pathsep)
+        patch.syspath_prepend(PLUGIN)
+        yield

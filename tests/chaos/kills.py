@@ -10,8 +10,11 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-#: The last epochs are left in peace, so that the job cannot end before its last kill.
-QUIET_EPOCHS = 5
+#: The first epoch, and the last ones, are left in peace, so that the job cannot end before its last kill.
+QUIET_EPOCHS = 10
+
+#: Epochs may take somewhat more rows than they should, so that there are fewer of them than planned.
+SPARE = 0.05
 
 #: A kill comes at any moment of about three epochs after the one that it waits for.
 MAX_DELAY_S = 2.0
@@ -50,7 +53,12 @@ class Kill:
 
 def epochs_for(kills: int) -> int:
     """How many epochs a job needs for so many kills."""
-    return int(kills * EPOCHS_PER_KILL) + 2 * QUIET_EPOCHS
+    return int((kills * EPOCHS_PER_KILL + QUIET_EPOCHS) / (1 - SPARE)) + 1
+
+
+def last_moment(epochs: int) -> int:
+    """The last epoch of a job of so many after which something may be killed."""
+    return int(epochs * (1 - SPARE)) - QUIET_EPOCHS
 
 
 def plan_kills(seed: int, kills: int, epochs: int) -> list[Kill]:
@@ -59,7 +67,7 @@ def plan_kills(seed: int, kills: int, epochs: int) -> list[Kill]:
     targets = [target for target, share in SHARES.items() for _ in range(round(share * kills))]
     targets += [Target.PYTHON_WORKER] * (kills - len(targets))
     chance.shuffle(targets)
-    moments = sorted(chance.randint(1, epochs - QUIET_EPOCHS) for _ in range(kills))
+    moments = sorted(chance.randint(1, last_moment(epochs)) for _ in range(kills))
     return [
         Kill(target=target, after_epoch=epoch, delay_s=chance.uniform(0, MAX_DELAY_S), choice=chance.random())
         for target, epoch in zip(targets, moments, strict=True)

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from .kills import QUIET_EPOCHS, Target, epochs_for, plan_kills
+from .kills import QUIET_EPOCHS, Target, epochs_for, last_moment, plan_kills
 
 
 def test_the_same_seed_gives_the_same_kills_and_another_one_gives_others():
@@ -28,7 +28,8 @@ def test_kills_come_in_order_and_leave_the_last_epochs_in_peace(kills):
     moments = [kill.after_epoch for kill in plan_kills(3, kills, epochs)]
     assert moments == sorted(moments)
     assert moments[0] >= 1
-    assert moments[-1] <= epochs - QUIET_EPOCHS
+    assert moments[-1] <= last_moment(epochs) <= epochs - QUIET_EPOCHS
+    assert last_moment(epochs) >= kills
 
 
 def test_a_choice_is_always_one_of_the_candidates():
