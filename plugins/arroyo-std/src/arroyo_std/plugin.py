@@ -25,3 +25,5 @@ def arroyo_register(registry: Registry) -> None:
     registry.add("std.deduplicate", row_constructors.DeduplicateConstructor())
     registry.add("std.join", join_constructors.JoinConstructor())
     registry.add("std.top_n", row_constructors.TopNConstructor())
+    registry.add("std.interval_join", join_constructors.IntervalJoinConstructor())
+    registry.add("std.sql", row_constructors.SqlConstructor())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from arroyo_core.api import ConstructedOperator, OperatorConstructor, Registry
 from arroyo_core.errors import ConfigError
 from arroyo_std import rows_pb2
-from arroyo_std.rows_pb2 import DeduplicateConfig, TopNConfig
+from arroyo_std.rows_pb2 import DeduplicateConfig, SqlConfig, TopNConfig
 
 DEFAULT_TTL_US = 24 * 3_600_000_000
 
@@ -54,6 +54,18 @@ class TopNConstructor(OperatorConstructor[TopNConfig]):
         )
         ranking = Ranking(n=config.n, partition_by=tuple(config.partition_by), order_by=order_by)
         return ConstructedOperator.from_operator(TopN(ranking, config.rank_column or None))
+
+
+class SqlConstructor(OperatorConstructor[SqlConfig]):
+    """Makes `std.sql`."""
+
+    config_type = SqlConfig
+
+    def with_config(self, config: SqlConfig, registry: Registry) -> ConstructedOperator:
+        from arroyo_std.sql_query import SqlQuery
+
+        _require(config.query.strip(), "query", "a SELECT over the table input")
+        return ConstructedOperator.from_operator(SqlQuery(config.query, registry))
 
 
 def _require(value: object, field: str, expected: str) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
@@ -51,7 +52,7 @@ class CompiledExpressions:
     def __init__(self, expressions: Sequence[Expression], schema: pa.Schema, registry: Registry) -> None:
         self._expressions = expressions
         self._registry = registry
-        self._context = _open_session(registry)
+        self._context = open_session(registry)
         self._slot = BatchSlot(schema)
         self._input_schema = schema
         self._no_rows = self._slot.batch
@@ -168,9 +169,9 @@ def _check(expression: Expression, schema: pa.Schema, registry: Registry) -> Non
     compiled.execute(empty_batch(schema))
 
 
-def _open_session(registry: Registry) -> SessionContext:
+def open_session(registry: Registry, settings: Mapping[str, str] = MappingProxyType({})) -> SessionContext:
     """A SQL session; the one place where functions of the registry join DataFusion's own."""
-    context = SessionContext(SessionConfig(_SETTINGS))
+    context = SessionContext(SessionConfig({**_SETTINGS, **settings}))
     for udf in registry.udfs.values():
         if isinstance(udf, SqlFunction):
             context.register_udf(udf.to_datafusion())
