@@ -69,6 +69,7 @@ ROWS_LEFT = {
     "totals": 3,
     "joined": 6,
     "won": 6,
+    "between": 6,
 }
 
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from arroyo_core.api import ConstructedOperator, OperatorConstructor, Registry
+from arroyo_core.api.units import parse_duration_us
 from arroyo_core.errors import ConfigError
 from arroyo_std import std_pb2
-from arroyo_std.join_pb2 import JoinConfig, JoinKey, JoinPrefixes, WindowJoinConfig
+from arroyo_std.join_pb2 import IntervalJoinConfig, JoinConfig, JoinKey, JoinPrefixes, WindowJoinConfig
 from arroyo_std.window_constructors import check_positive
 
 if TYPE_CHECKING:
@@ -68,6 +69,30 @@ class JoinConstructor(OperatorConstructor[JoinConfig]):
         )
 
 
+class IntervalJoinConstructor(OperatorConstructor[IntervalJoinConfig]):
+    """Makes `std.interval_join`."""
+
+    config_type = IntervalJoinConfig
+
+    def with_config(self, config: IntervalJoinConfig, registry: Registry) -> ConstructedOperator:
+        from arroyo_std.joins.interval_join import Interval, IntervalJoin
+
+        interval = Interval(lower_us=signed_us(config.lower, "lower"), upper_us=signed_us(config.upper, "upper"))
+        if interval.width_us < 0:
+            raise ConfigError(
+                f"the interval ends before it begins: lower is {config.lower}, upper is {config.upper}",
+                field="upper",
+                value=config.upper,
+            )
+        return ConstructedOperator.from_operator(
+            IntervalJoin(
+                join_settings(config.type, config.on, config.prefixes, config.late),
+                interval,
+                time_column=config.time_column or DEFAULT_TIME_COLUMN,
+            )
+        )
+
+
 def join_settings(
     type_number: int, on: Sequence[JoinKey], prefixes: JoinPrefixes, late: int = std_pb2.drop
 ) -> JoinSettings:
@@ -106,3 +131,12 @@ def key_pairs(on: Sequence[JoinKey]) -> tuple[KeyPair, ...]:
             if name in names[:place]:
                 raise ConfigError(f"column {name!r} is listed twice", field=f"on[{place}].{side}", value=name)
     return pairs
+
+
+def signed_us(text: str, field: str) -> int:
+    """The microseconds of a duration that may be negative, such as -5s; raises `ConfigError` at `field`."""
+    sign, rest = (-1, text.strip()[1:]) if text.strip().startswith("-") else (1, text)
+    try:
+        return sign * parse_duration_us(rest)
+    except ValueError as error:
+        raise ConfigError(str(error), field=field, value=text) from error

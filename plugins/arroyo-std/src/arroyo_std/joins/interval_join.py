@@ -1,0 +1,143 @@
+"""`std.interval_join`: joins rows of two streams whose event times are not too far apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from arroyo_core.api import END_OF_TIME_US, ArrowCollector, ArroyoSchema, OperatorContext
+from arroyo_core.api.units import format_duration_us
+from arroyo_core.api.updating import refuse_updating
+from arroyo_std.joins.keyed import DistinctKeys, Found, KeyedTable
+from arroyo_std.joins.layout import LEFT, JoinLayout, JoinSettings
+from arroyo_std.joins.pairs import Ranges, TimeIndex
+from arroyo_std.joins.pending import PendingRows
+from arroyo_std.joins.timed import TimedJoin, emit, need_event_times
+from arroyo_std.windows.times import TIME_TYPE, Times, time_array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """How far the right row's time may be from the left row's: from `lower_us` to `upper_us`, both included."""
+
+    lower_us: int
+    upper_us: int
+
+    def bounds_us(self, index: int) -> tuple[int, int]:
+        """The same, seen from a row of the side `index`: how far the other row's time may be from its own."""
+        return (self.lower_us, self.upper_us) if index == LEFT else (-self.upper_us, -self.lower_us)
+
+    @property
+    def width_us(self) -> int:
+        return self.upper_us - self.lower_us
+
+
+class IntervalJoin(TimedJoin):
+    """Pairs come when the second row does; rows without a match when no match can come any more."""
+
+    def __init__(self, settings: JoinSettings, interval: Interval, *, time_column: str) -> None:
+        super().__init__(settings)
+        self._interval = interval
+        self._time_name = time_column
+        self._keeps = settings.type.keeps
+
+    def name(self) -> str:
+        return "std.interval_join"
+
+    def display_join(self) -> list[tuple[str, str]]:
+        bounds = (self._interval.lower_us, self._interval.upper_us)
+        lower, upper = (("-" if bound < 0 else "") + format_duration_us(abs(bound)) for bound in bounds)
+        return [("lower", lower), ("upper", upper)]
+
+    def make_layout(self, inputs: Sequence[ArroyoSchema]) -> JoinLayout:
+        for stream in inputs:
+            refuse_updating(stream, operator=self.name())
+        need_event_times(inputs)
+        added = [pa.field(self._time_name, TIME_TYPE)]
+        return JoinLayout(self.settings, inputs, added=added, added_field="time_column")
+
+    def output_time(self, layout: JoinLayout) -> str | None:
+        return self._time_name
+
+    def retentions_us(self) -> tuple[int, int]:
+        left_us, right_us = (self._wait_us(index) for index in (LEFT, 1 - LEFT))
+        # A side that is kept looks for matches when its rows are due, and finds only what is still there.
+        keeps_left, keeps_right = self._keeps
+        width_us = self._interval.width_us
+        return (max(left_us, width_us) if keeps_right else left_us, max(right_us, width_us) if keeps_left else right_us)
+
+    def open(self, layout: JoinLayout, ctx: OperatorContext) -> None:
+        self._tables = [KeyedTable(side, side.schema, ctx) for side in layout.sides]
+        self._pending = [PendingRows(), PendingRows()]
+        for index, table in enumerate(self._tables):
+            if self._keeps[index]:
+                rows = table.all_rows()
+                due_us = self._due_us(index, table.times(rows))
+                is_open = due_us >= self.progress[index].fired_for(rows)
+                self._pending[index].add(rows.filter(pa.array(is_open)), due_us[is_open])
+
+    def add(
+        self, index: int, batch: pa.RecordBatch, times: Times, ctx: OperatorContext, collector: ArrowCollector
+    ) -> None:
+        side = self.layout.sides[index]
+        rows = side.plain(batch)
+        is_null = side.null_keys(rows)
+        if is_null is not None:
+            if self._keeps[index]:
+                emit([self._padded(index, rows.filter(pa.array(is_null)), times[is_null])], collector)
+            rows, times = rows.filter(pa.array(~is_null)), times[~is_null]
+        if rows.num_rows == 0:
+            return
+        found, by_time, ranges = self._find(index, rows, times)
+        emit(self._matched(index, rows, times, found, by_time, ranges), collector)
+        self._tables[index].insert(rows)
+        if self._keeps[index]:
+            self._pending[index].add(rows, self._due_us(index, times))
+
+    def fire(self, watermark_us: int, collector: ArrowCollector) -> int:
+        for index in (LEFT, 1 - LEFT):
+            taken = self._pending[index].take(watermark_us)
+            if taken is not None:
+                rows = taken[0]
+                times = self._tables[index].times(rows)
+                is_alone = ~self._find(index, rows, times)[2].has_match
+                emit([self._padded(index, rows.filter(pa.array(is_alone)), times[is_alone])], collector)
+        for table, retention_us in zip(self._tables, self.retentions_us(), strict=True):
+            table.expire(watermark_us, retention_us)
+        if watermark_us >= END_OF_TIME_US:
+            return watermark_us
+        # Rows without a match come late, and must not be behind the watermark that goes on.
+        return watermark_us - max((self._wait_us(index) for index in (0, 1) if self._keeps[index]), default=0)
+
+    def _wait_us(self, index: int) -> int:
+        """How long after a row's time a match may still come."""
+        return max(self._interval.bounds_us(index)[1], 0)
+
+    def _due_us(self, index: int, times: Times) -> Times:
+        """The last watermark with which a match may still come."""
+        return times + self._interval.bounds_us(index)[1]
+
+    def _find(self, index: int, rows: pa.RecordBatch, times: Times) -> tuple[Found, TimeIndex, Ranges]:
+        """The rows of the other side that have the keys, and which of them are within each row's interval."""
+        keys = DistinctKeys.of_rows([rows.column(name) for name in self.layout.sides[index].keys], rows.num_rows)
+        found = self._tables[1 - index].find(keys)
+        by_time = found.by_time()
+        first_us, last_us = self._interval.bounds_us(index)
+        return found, by_time, by_time.between(keys.codes, times + first_us, times + last_us)
+
+    def _matched(
+        self, index: int, rows: pa.RecordBatch, times: Times, found: Found, by_time: TimeIndex, ranges: Ranges
+    ) -> Iterator[pa.RecordBatch]:
+        for mine, places in ranges.chunks():
+            theirs = by_time.order[places]
+            added = [time_array(np.maximum(times[mine], found.times[theirs]))]
+            if index == LEFT:
+                yield self.layout.matched(rows, mine, found.batch, theirs, added)
+            else:
+                yield self.layout.matched(found.batch, theirs, rows, mine, added)
+
+    def _padded(self, index: int, rows: pa.RecordBatch, times: Times) -> pa.RecordBatch:
+        return self.layout.padded(index, rows, [time_array(times)])
