@@ -67,6 +67,14 @@ class FiringProgress:
         if self._floors:
             self._floors = tuple(floor for floor in self._floors if max(floor.fired_us) > self.fired_us)
 
+    def begin_anew(self) -> None:
+        """Event time began anew, because a source did: its rows are not late.
+
+        Not so while a subtask has had no watermark yet: then nothing but the others' progress is known.
+        """
+        if self.fired_us > NEVER_US:
+            self.fired_us, self._floors = NEVER_US, ()
+
     def fired_for(self, batch: pa.RecordBatch) -> Times | int:
         """How far windows have fired for the key of each row; one number where it is the same for all."""
         if not self._floors:
