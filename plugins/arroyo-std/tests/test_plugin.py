@@ -8,6 +8,7 @@ import pytest
 from arroyo_core.plugin import discover
 
 OPERATORS = [
+    "std.asof_join",
     "std.blackhole",
     "std.deduplicate",
     "std.filter",

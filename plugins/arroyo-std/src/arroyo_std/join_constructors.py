@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from arroyo_core.api import ConstructedOperator, OperatorConstructor, Registry
 from arroyo_core.api.units import parse_duration_us
 from arroyo_core.errors import ConfigError
-from arroyo_std import std_pb2
-from arroyo_std.join_pb2 import IntervalJoinConfig, JoinConfig, JoinKey, JoinPrefixes, WindowJoinConfig
+from arroyo_std import join_pb2, std_pb2
+from arroyo_std.join_pb2 import AsofJoinConfig, IntervalJoinConfig, JoinConfig, JoinKey, JoinPrefixes, WindowJoinConfig
 from arroyo_std.window_constructors import check_positive
 
 if TYPE_CHECKING:
@@ -90,6 +90,41 @@ class IntervalJoinConstructor(OperatorConstructor[IntervalJoinConfig]):
                 interval,
                 time_column=config.time_column or DEFAULT_TIME_COLUMN,
             )
+        )
+
+
+class AsofJoinConstructor(OperatorConstructor[AsofJoinConfig]):
+    """Makes `std.asof_join`."""
+
+    config_type = AsofJoinConfig
+
+    def with_config(self, config: AsofJoinConfig, registry: Registry) -> ConstructedOperator:
+        from arroyo_std.joins.asof_join import AsofJoin, Direction
+
+        if config.tolerance < 0:
+            raise ConfigError("a duration must not be negative", field="tolerance", value=config.tolerance)
+        directions = (Direction.BACKWARD, Direction.BACKWARD, Direction.FORWARD)
+        if not 0 <= config.direction < len(directions):
+            raise ConfigError("no such direction", field="direction", value=config.direction, allowed=[*Direction])
+        kind = config.type or join_pb2.left
+        check_keeps_left_only(kind)
+        return ConstructedOperator.from_operator(
+            AsofJoin(
+                join_settings(kind, config.on, config.prefixes, config.late),
+                tolerance_us=config.tolerance,
+                direction=directions[config.direction],
+            )
+        )
+
+
+def check_keeps_left_only(type_number: int) -> None:
+    """Raise `ConfigError` for a type that keeps rows of the right side, which only answer those of the left."""
+    if type_number in (join_pb2.right, join_pb2.full):
+        raise ConfigError(
+            "rows of the right side do not come out by themselves",
+            field="type",
+            value=_TYPES[type_number],
+            allowed=["inner", "left"],
         )
 
 

@@ -113,7 +113,10 @@ class JoinLayout:
         check_keys(settings.on, left.schema, right.schema)
         self.sides = (left, right)
         self.type = settings.type
-        self.columns = tuple([name for name in side.schema.names if name not in omitted] for side in self.sides)
+        #: Of each side the columns that go to the output, and what they are called there.
+        self.columns: tuple[list[str], ...] = tuple(
+            [name for name in side.schema.names if name not in omitted] for side in self.sides
+        )
         self.names = _output_names(self.columns[LEFT], self.columns[RIGHT], settings.prefixes)
         _check_added([*self.names[LEFT], *self.names[RIGHT]], added, field=added_field)
         fields = [
