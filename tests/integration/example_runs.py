@@ -13,12 +13,15 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
 from arroyo_core import Pipeline
+from arroyo_core.api.updating import IS_RETRACT, UPDATING_META
 from arroyo_core.graph.plan import Node
 from arroyo_core.runtime.job import SilentListener
 from arroyo_core.runtime.results import EpochResult, JobResult
 from arroyo_core.runtime.stop import StopSignal
 
+#: How often each row is there, by where it was written to.
 Rows = Counter[tuple[str, str]]
+SignedRow = tuple[int, str]
 
 #: More events or numbers than this tell nothing more about being stopped.
 MAX_EVENTS = 40_000
@@ -49,26 +52,37 @@ def shrink_files(message: Any, *, is_cut: bool) -> None:
         message.batch_rows = 1
 
 
-#: How the config of a source is made small, and for `is_cut` to give few rows at a time. Others run as they are.
-SHRINK: Mapping[str, Callable[..., None]] = {
+def print_all(message: Any, *, is_cut: bool) -> None:
+    message.limit = 2**31
+    message.max_cell_width = 0
+
+
+#: How the config of a source is made small, and for `is_cut` to give few rows at a time; and a sink shows all its rows.
+ADAPT: Mapping[str, Callable[..., None]] = {
     "nexmark.source": lambda message, is_cut: shrink_counting(message, "events", is_cut=is_cut),
     "impulse.source": lambda message, is_cut: shrink_counting(message, "count", is_cut=is_cut),
-    "filesystem.source": lambda message, is_cut: shrink_files(message, is_cut=is_cut),
+    "filesystem.source": shrink_files,
+    "std.stdout": print_all,
 }
+
+#: What is forgotten cannot be compared.
+STAND_INS = {"std.blackhole": "std.stdout"}
 
 
 def load_small(example: Path, *, is_cut: bool) -> Pipeline:
-    """The example with few events; with `is_cut`, in many batches."""
+    """The example with few events; with `is_cut`, in many batches. Operators without an adaptation stay as they are."""
     pipeline = Pipeline.from_yaml(example)
 
-    def shrunk(node: Node) -> Node:
-        if node.operator not in SHRINK:
+    def adapted(node: Node) -> Node:
+        operator = STAND_INS.get(node.operator, node.operator)
+        if operator not in ADAPT:
             return node
-        message = pipeline.plugins.registry.constructors[node.operator].config_type.FromString(node.config)
-        SHRINK[node.operator](message, is_cut=is_cut)
-        return dataclasses.replace(node, config=message.SerializeToString())
+        config_type = pipeline.plugins.registry.constructors[operator].config_type
+        message = config_type.FromString(node.config if operator == node.operator else b"")
+        ADAPT[operator](message, is_cut=is_cut)
+        return dataclasses.replace(node, operator=operator, config=message.SerializeToString())
 
-    nodes = {name: shrunk(node) for name, node in pipeline.plan.nodes.items()}
+    nodes = {name: adapted(node) for name, node in pipeline.plan.nodes.items()}
     return dataclasses.replace(pipeline, plan=dataclasses.replace(pipeline.plan, nodes=nodes))
 
 
@@ -113,21 +127,28 @@ def written_rows(folder: Path) -> Rows:
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)
         if path.is_file() and not any(part.startswith(("_", ".")) for part in name.parts):
-            rows.update((str(name.parent), row) for row in file_rows(path))
+            for count, row in file_rows(path):
+                rows[(str(name.parent), row)] += count
     return rows
 
 
-def file_rows(path: Path) -> list[str]:
+def file_rows(path: Path) -> list[SignedRow]:
     match path.suffix:
         case ".parquet":
-            return [repr(row) for row in pq.ParquetFile(path).read().to_pylist()]
+            return [signed(row) for row in pq.ParquetFile(path).read().to_pylist()]
         case ".arrow":
-            return [repr(row) for row in ipc.open_file(path).read_all().to_pylist()]
+            return [signed(row) for row in ipc.open_file(path).read_all().to_pylist()]
         case ".json" | ".jsonl":
-            return [json.dumps(json.loads(line), sort_keys=True) for line in path.read_text().splitlines()]
+            return [signed(json.loads(line)) for line in path.read_text().splitlines()]
         case ".csv":
-            return path.read_text().splitlines()[1:]
+            return [(1, line) for line in path.read_text().splitlines()[1:]]
     raise AssertionError(f"no way to read {path} is known here")
+
+
+def signed(row: dict[str, Any]) -> SignedRow:
+    """A row that takes another one back counts against it: how often a result changed depends on the epochs."""
+    meta = row.pop(UPDATING_META, None) or {}
+    return (-1 if meta.get(IS_RETRACT) else 1), repr(sorted(row.items()))
 
 
 def printed_rows(text: str) -> Rows:
@@ -135,5 +156,23 @@ def printed_rows(text: str) -> Rows:
     lines = [line for line in text.splitlines() if line.strip()]
     is_rule = [set(line) <= {"-", "+"} for line in lines]
     heads = {index - 1 for index, rule in enumerate(is_rule) if rule}
-    kept = [line for index, line in enumerate(lines) if not is_rule[index] and index not in heads]
-    return Counter(("stdout", " | ".join(cell.strip() for cell in line.split(" | "))) for line in kept)
+    rows: Rows = Counter()
+    for index, line in enumerate(lines):
+        if not is_rule[index] and index not in heads:
+            count, row = printed_row(line)
+            rows[("stdout", row)] += count
+    return rows
+
+
+def printed_row(line: str) -> SignedRow:
+    if line.startswith("{"):
+        return signed(json.loads(line))
+    cells = [cell.strip() for cell in line.split(" | ")]
+    metas = [cell for cell in cells if cell.startswith("{") and f'"{IS_RETRACT}"' in cell]
+    is_retract = any(json.loads(meta)[IS_RETRACT] for meta in metas)
+    return (-1 if is_retract else 1), " | ".join(cell for cell in cells if cell not in metas)
+
+
+def difference(expected: Rows, found: Rows) -> dict[tuple[str, str], int]:
+    """What there is too much of, and with a minus sign what is missing."""
+    return {key: found[key] - expected[key] for key in {*expected, *found} if found[key] != expected[key]}
