@@ -15,6 +15,7 @@ OPERATORS = [
     "std.interval_join",
     "std.join",
     "std.key_by",
+    "std.process",
     "std.project",
     "std.session_window",
     "std.sliding_window",

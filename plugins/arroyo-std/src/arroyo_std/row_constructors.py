@@ -5,7 +5,7 @@ from __future__ import annotations
 from arroyo_core.api import ConstructedOperator, OperatorConstructor, Registry
 from arroyo_core.errors import ConfigError
 from arroyo_std import rows_pb2
-from arroyo_std.rows_pb2 import DeduplicateConfig, SqlConfig, TopNConfig
+from arroyo_std.rows_pb2 import DeduplicateConfig, ProcessConfig, SqlConfig, TopNConfig
 
 DEFAULT_TTL_US = 24 * 3_600_000_000
 
@@ -66,6 +66,22 @@ class SqlConstructor(OperatorConstructor[SqlConfig]):
 
         _require(config.query.strip(), "query", "a SELECT over the table input")
         return ConstructedOperator.from_operator(SqlQuery(config.query, registry))
+
+
+class ProcessConstructor(OperatorConstructor[ProcessConfig]):
+    """Makes `std.process`."""
+
+    config_type = ProcessConfig
+
+    def with_config(self, config: ProcessConfig, registry: Registry) -> ConstructedOperator:
+        from google.protobuf.json_format import MessageToDict
+
+        from arroyo_std.function_import import make_function, plain_arguments
+        from arroyo_std.process import Process
+
+        _require(config.function, "function", "a class as package.module:ClassName")
+        function = make_function(config.function, plain_arguments(MessageToDict(config.arguments)))
+        return ConstructedOperator.from_operator(Process(function, tuple(config.keys)))
 
 
 def _require(value: object, field: str, expected: str) -> None:
