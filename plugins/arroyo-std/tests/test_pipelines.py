@@ -104,7 +104,11 @@ def plugins() -> PluginSet:
 
 
 @pytest.fixture
-def run_nodes(plugins, tmp_path):
+def run_nodes(plugins, tmp_path, monkeypatch):
+    # The table of the example of std.lookup_join.
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "channels.csv").write_text("channel,country\nApple,US\nBaidu,CN\n")
+
     def run_nodes(nodes, parallelism):
         sources = {name for node in nodes for name in node["inputs"]} - {node["id"] for node in nodes}
         pipeline = {

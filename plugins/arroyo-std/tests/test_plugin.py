@@ -15,6 +15,7 @@ OPERATORS = [
     "std.interval_join",
     "std.join",
     "std.key_by",
+    "std.lookup_join",
     "std.process",
     "std.project",
     "std.session_window",

@@ -9,7 +9,15 @@ from arroyo_core.api import ConstructedOperator, OperatorConstructor, Registry
 from arroyo_core.api.units import parse_duration_us
 from arroyo_core.errors import ConfigError
 from arroyo_std import join_pb2, std_pb2
-from arroyo_std.join_pb2 import AsofJoinConfig, IntervalJoinConfig, JoinConfig, JoinKey, JoinPrefixes, WindowJoinConfig
+from arroyo_std.join_pb2 import (
+    AsofJoinConfig,
+    IntervalJoinConfig,
+    JoinConfig,
+    JoinKey,
+    JoinPrefixes,
+    LookupJoinConfig,
+    WindowJoinConfig,
+)
 from arroyo_std.window_constructors import check_positive
 
 if TYPE_CHECKING:
@@ -17,6 +25,8 @@ if TYPE_CHECKING:
 
 DEFAULT_TTL_US = 24 * 3_600_000_000
 DEFAULT_TIME_COLUMN = "join_time"
+DEFAULT_CACHE_BYTES = 64 * 2**20
+DEFAULT_CACHE_TTL_US = 10 * 60_000_000
 
 #: By the numbers of the enum `JoinType` of the configs.
 _TYPES = ("inner", "inner", "left", "right", "full")
@@ -113,6 +123,41 @@ class AsofJoinConstructor(OperatorConstructor[AsofJoinConfig]):
                 join_settings(kind, config.on, config.prefixes, config.late),
                 tolerance_us=config.tolerance,
                 direction=directions[config.direction],
+            )
+        )
+
+
+class LookupJoinConstructor(OperatorConstructor[LookupJoinConfig]):
+    """Makes `std.lookup_join`."""
+
+    config_type = LookupJoinConfig
+
+    def with_config(self, config: LookupJoinConfig, registry: Registry) -> ConstructedOperator:
+        from arroyo_std.joins.lookup_join import LookupJoin
+        from arroyo_std.joins.lookup_table import TableFormat, table_source
+
+        table, cache = config.table, config.cache
+        # The planner checks this for YAML; configs that are made in code come here unchecked.
+        if not table.path:
+            raise ConfigError("'path' is missing: give a file or a folder", field="table.path")
+        formats = (None, *TableFormat)
+        if not 0 <= table.format < len(formats):
+            raise ConfigError("no such format", field="table.format", value=table.format, allowed=[*TableFormat])
+        max_bytes = cache.max_bytes if cache.HasField("max_bytes") else DEFAULT_CACHE_BYTES
+        ttl_us = cache.ttl if cache.HasField("ttl") else DEFAULT_CACHE_TTL_US
+        if max_bytes <= 0:
+            raise ConfigError("the size must be more than zero", field="cache.max_bytes", value=max_bytes)
+        check_positive(ttl_us, "cache.ttl")
+        check_keeps_left_only(config.type)
+        source = table_source(
+            path=table.path,
+            table_format=formats[table.format],
+            storage_options=table.storage_options,
+            columns=table.columns,
+        )
+        return ConstructedOperator.from_operator(
+            LookupJoin(
+                join_settings(config.type, config.on, config.prefixes), source, max_bytes=max_bytes, ttl_us=ttl_us
             )
         )
 

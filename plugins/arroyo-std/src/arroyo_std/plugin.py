@@ -29,3 +29,4 @@ def arroyo_register(registry: Registry) -> None:
     registry.add("std.sql", row_constructors.SqlConstructor())
     registry.add("std.asof_join", join_constructors.AsofJoinConstructor())
     registry.add("std.process", row_constructors.ProcessConstructor())
+    registry.add("std.lookup_join", join_constructors.LookupJoinConstructor())
