@@ -28,6 +28,7 @@ OPERATORS = [
     "std.unnest",
     "std.updating_aggregate",
     "std.watermark",
+    "std.window_function",
     "std.window_join",
 ]
 

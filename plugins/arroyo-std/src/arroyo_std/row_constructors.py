@@ -5,7 +5,7 @@ from __future__ import annotations
 from arroyo_core.api import ConstructedOperator, OperatorConstructor, Registry
 from arroyo_core.errors import ConfigError
 from arroyo_std import rows_pb2
-from arroyo_std.rows_pb2 import DeduplicateConfig, ProcessConfig, SqlConfig, TopNConfig
+from arroyo_std.rows_pb2 import DeduplicateConfig, ProcessConfig, SqlConfig, TopNConfig, WindowFunctionConfig
 
 DEFAULT_TTL_US = 24 * 3_600_000_000
 
@@ -82,6 +82,33 @@ class ProcessConstructor(OperatorConstructor[ProcessConfig]):
         _require(config.function, "function", "a class as package.module:ClassName")
         function = make_function(config.function, plain_arguments(MessageToDict(config.arguments)))
         return ConstructedOperator.from_operator(Process(function, tuple(config.keys)))
+
+
+class WindowFunctionConstructor(OperatorConstructor[WindowFunctionConfig]):
+    """Makes `std.window_function`."""
+
+    config_type = WindowFunctionConfig
+
+    def with_config(self, config: WindowFunctionConfig, registry: Registry) -> ConstructedOperator:
+        from arroyo_std.sql import Expression
+        from arroyo_std.window_function import WindowFunction
+
+        # `as` is a word of Python's, so the attribute cannot be written.
+        alias: str = getattr(config, "as")
+        if config.expression and config.expressions:
+            raise ConfigError("'expression' and 'expressions' exclude each other", field="expressions")
+        if not config.expressions:
+            _require(config.expression, "expression", "SQL with a window function, such as row_number() OVER (...)")
+            _require(alias, "as", "a name for the column of 'expression'")
+            expressions = [Expression(name=alias, sql=config.expression, field="expression")]
+        else:
+            if alias:
+                raise ConfigError("'as' names the column of 'expression'; 'expressions' have names", field="as")
+            expressions = [
+                Expression(name=each.name, sql=each.sql, field=f"expressions.{each.name}")
+                for each in config.expressions
+            ]
+        return ConstructedOperator.from_operator(WindowFunction(expressions, registry))
 
 
 def _require(value: object, field: str, expected: str) -> None:
