@@ -85,7 +85,7 @@ class Laboratory:
         """Recover from one point of the whole run."""
         point, disk = self.wrecks[index]
         name = f"{point}: {self.whole.calls[point.call - 1]}"
-        return _judged(name, lambda: self.recover(disk.copy()))
+        return judge(name, lambda: self.recover(disk.copy()))
 
     def crash_twice(self, seed: int) -> Round:
         """Recover from a point of the whole run, die while at it, and recover again."""
@@ -107,10 +107,11 @@ class Laboratory:
                 assert not life.is_dead, "the process lived on after its death"
             self.recover(disk)
 
-        return _judged(name, die_and_recover)
+        return judge(name, die_and_recover)
 
 
-def _judged(name: str, attempt: Callable[[], object]) -> Round:
+def judge(name: str, attempt: Callable[[], object]) -> Round:
+    """What came of an attempt."""
     try:
         attempt()
     except Crash as error:
@@ -132,9 +133,9 @@ def run_rounds(protocol: str, order: Order, method: str, numbers: Sequence[int])
     return [getattr(laboratory, method)(number) for number in numbers]
 
 
-def share_rounds(protocol: str, order: Order, method: str, numbers: Sequence[int]) -> list[Round]:
-    """The same on all cores."""
+def share_rounds(rounds: Callable[..., list[Round]], *arguments: object, numbers: Sequence[int]) -> list[Round]:
+    """`rounds(*arguments, numbers)` in processes of their own, on all cores."""
     workers = max(1, min(4, os.cpu_count() or 1))
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        shares = [pool.submit(run_rounds, protocol, order, method, numbers[part::workers]) for part in range(workers)]
+        shares = [pool.submit(rounds, *arguments, numbers[part::workers]) for part in range(workers)]
         return [each for share in shares for each in share.result()]
