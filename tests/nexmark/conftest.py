@@ -1,0 +1,49 @@
+"""Where the queries run: an empty folder in memory, sources with small batches, and no warm cache."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import arroyo_nexmark.source
+import pytest
+
+from .answers import Tables, make_events
+from .lives import Events
+
+ROOT = Path(__file__).resolve().parents[2]
+#: Where a sync costs nothing.
+MEMORY = Path("/dev/shm")
+#: So that even one epoch takes many batches.
+BATCH_ROWS = 700
+
+
+@pytest.fixture
+def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The current folder, from which a pipeline finds its data, and into which it writes."""
+    with tempfile.TemporaryDirectory(prefix="nexmark-", dir=MEMORY if MEMORY.is_dir() else None) as name:
+        path = Path(name)
+        (path / "examples").symlink_to(ROOT / "examples")
+        monkeypatch.chdir(path)
+        yield path
+
+
+@pytest.fixture(autouse=True)
+def _small_batches_and_a_cold_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arroyo_nexmark.source, "BATCH_ROWS", BATCH_ROWS)
+    monkeypatch.setenv("ARROYO_STATE_CACHE", "off")
+
+
+@pytest.fixture(scope="session")
+def tables_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Events], Tables]:
+    """The tables that a query's sources make, made once for all that make the same."""
+    made: dict[str, Tables] = {}
+
+    def tables_of(events: Events) -> Tables:
+        key = repr(sorted(events.source.items()))
+        if key not in made:
+            made[key] = make_events(events.source, tmp_path_factory.mktemp("events"))
+        return made[key]
+
+    return tables_of

@@ -1,0 +1,139 @@
+"""A query of Nexmark on few events: run whole, killed again and again, or resumed at other parallelisms."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from google.protobuf import json_format
+
+from arroyo_core.graph import plan_pipeline
+from arroyo_core.graph.plan import Node, Plan
+from arroyo_core.plugin import PluginSet, installed_plugins
+from arroyo_core.runtime.events import Committed, EpochAccepted, Event, Published
+from arroyo_core.runtime.job import Job
+from arroyo_core.runtime.lanes import InlineLanes
+from arroyo_core.runtime.local import LocalExecutor
+from arroyo_core.runtime.results import JobResult
+
+SOURCE = "nexmark.source"
+
+#: How the lives of a job end, one after the other: at the end of an epoch; between publication and commit; again at the
+#: end of one; with an epoch that nobody ever published; and from then on at the end of every epoch.
+DEATHS: tuple[type[Event], ...] = (Committed, Published, Committed, EpochAccepted)
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """What the sources of a query make, and how many of their rows are one epoch."""
+
+    epoch_rows: int
+    #: Fields of the source's config, in their JSON form.
+    source: Mapping[str, object] = field(default_factory=dict)
+
+
+class Killed(BaseException):
+    """The process is dead: nobody may catch this and go on."""
+
+
+class MortalLanes(InlineLanes):
+    """Does one thing after the other, and dies when the first event of a kind has happened."""
+
+    def __init__(self, death: type[Event]) -> None:
+        super().__init__()
+        self._death = death
+
+    def next_event(self) -> Event:
+        event = super().next_event()
+        if isinstance(event, self._death):
+            raise Killed
+        return event
+
+
+class Query:
+    """A pipeline file with other events, and the lives that a job of it can have in the current folder."""
+
+    def __init__(self, path: Path, events: Events) -> None:
+        self._path = path
+        self._events = events
+        self._plugins: PluginSet = installed_plugins()
+
+    def run_whole(self) -> JobResult:
+        """All in one epoch."""
+        return self._job(self._plan(2, epoch_rows=None), InlineLanes()).run()
+
+    def run_killed(self) -> int:
+        """Kill the job at every epoch, until it finds itself finished; returns the number of its deaths."""
+        deaths = 0
+        for death in self._deaths():
+            if self._live(2, death):
+                return deaths
+            deaths += 1
+        raise AssertionError("a job dies for ever")
+
+    def run_rescaled(self) -> JobResult:
+        """Two epochs with two subtasks, one with three, and the rest with one."""
+        for parallelism in (2, 2, 3):
+            assert not self._live(parallelism, Committed), "the events were all read too early"
+        return self._job(self._plan(1, epoch_rows=self._events.epoch_rows), InlineLanes()).run()
+
+    def _deaths(self) -> Iterator[type[Event]]:
+        yield from DEATHS
+        while True:
+            yield Committed
+
+    def _live(self, parallelism: int, death: type[Event]) -> bool:
+        """One life, with everything made anew; whether it came to its end by itself."""
+        try:
+            result = self._job(self._plan(parallelism, epoch_rows=self._events.epoch_rows), MortalLanes(death)).run()
+        except Killed:
+            return False
+        assert result.is_finished
+        return True
+
+    def _job(self, plan: Plan, lanes: InlineLanes) -> Job:
+        executor = LocalExecutor(self._plugins)
+        assert plan.checkpoint.url is not None
+        return Job(plan, executor, plugins=self._plugins, storage_url=plan.checkpoint.url, lanes=lanes)
+
+    def _plan(self, parallelism: int, *, epoch_rows: int | None) -> Plan:
+        plan = plan_pipeline(self._path, plugins=self._plugins, environment={}, parallelism=parallelism)
+        checkpoint = dataclasses.replace(
+            plan.checkpoint, url=Path("state").absolute().as_uri(), rows=epoch_rows, interval_ms=3_600_000
+        )
+        nodes = {name: self._with_events(node) for name, node in plan.nodes.items()}
+        return dataclasses.replace(plan, nodes=nodes, checkpoint=checkpoint)
+
+    def _with_events(self, node: Node) -> Node:
+        if node.operator != SOURCE:
+            return node
+        message = self._plugins.registry.constructors[SOURCE].config_type.FromString(node.config)
+        json_format.ParseDict(dict(self._events.source), message)
+        return dataclasses.replace(node, config=message.SerializeToString())
+
+
+#: A life of a job, and what must hold of it apart from its rows.
+Life = Callable[[Query], None]
+
+
+def whole(query: Query) -> None:
+    assert query.run_whole().is_finished
+
+
+def killed_at_every_epoch(query: Query) -> None:
+    assert query.run_killed() > len(DEATHS), "too few epochs for every kind of death"
+
+
+def rescaled(query: Query) -> None:
+    result = query.run_rescaled()
+    assert result.is_finished
+    assert result.epochs > 0
+
+
+LIVES: Mapping[str, Life] = {
+    "whole": whole,
+    "killed at every epoch": killed_at_every_epoch,
+    "from 2 to 3 to 1 subtasks": rescaled,
+}
