@@ -161,6 +161,7 @@ def test_a_gap_of_nothing_is_refused(make):
     assert raised.value.field == "gap"
 
 
+@settings(deadline=None)
 @given(
     rows=st.lists(st.tuples(st.integers(0, 2), st.integers(-50, 50), st.integers(0, 30)), max_size=20),
     gap_us=st.integers(1, 12),

@@ -126,7 +126,7 @@ class Aggregate(_message.Message):
     def __init__(self, function: _Optional[str] = ..., column: _Optional[str] = ..., filter: _Optional[str] = ..., percentile: _Optional[float] = ..., other: _Optional[str] = ..., **kwargs) -> None: ...
 
 class TumblingWindowConfig(_message.Message):
-    __slots__ = ("size", "offset", "keys", "aggregates", "allowed_lateness", "late", "time")
+    __slots__ = ("size", "offset", "keys", "aggregates", "allowed_lateness", "late", "time", "early")
     SIZE_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     KEYS_FIELD_NUMBER: _ClassVar[int]
@@ -134,6 +134,7 @@ class TumblingWindowConfig(_message.Message):
     ALLOWED_LATENESS_FIELD_NUMBER: _ClassVar[int]
     LATE_FIELD_NUMBER: _ClassVar[int]
     TIME_FIELD_NUMBER: _ClassVar[int]
+    EARLY_FIELD_NUMBER: _ClassVar[int]
     size: int
     offset: int
     keys: _containers.RepeatedScalarFieldContainer[str]
@@ -141,7 +142,8 @@ class TumblingWindowConfig(_message.Message):
     allowed_lateness: int
     late: Late
     time: WindowTime
-    def __init__(self, size: _Optional[int] = ..., offset: _Optional[int] = ..., keys: _Optional[_Iterable[str]] = ..., aggregates: _Optional[_Iterable[_Union[Aggregate, _Mapping]]] = ..., allowed_lateness: _Optional[int] = ..., late: _Optional[_Union[Late, str]] = ..., time: _Optional[_Union[WindowTime, str]] = ...) -> None: ...
+    early: int
+    def __init__(self, size: _Optional[int] = ..., offset: _Optional[int] = ..., keys: _Optional[_Iterable[str]] = ..., aggregates: _Optional[_Iterable[_Union[Aggregate, _Mapping]]] = ..., allowed_lateness: _Optional[int] = ..., late: _Optional[_Union[Late, str]] = ..., time: _Optional[_Union[WindowTime, str]] = ..., early: _Optional[int] = ...) -> None: ...
 
 class SlidingWindowConfig(_message.Message):
     __slots__ = ("size", "slide", "keys", "aggregates", "allowed_lateness", "late", "time", "offset")

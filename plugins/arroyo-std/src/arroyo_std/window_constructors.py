@@ -37,7 +37,13 @@ class TumblingWindowConstructor(OperatorConstructor[TumblingWindowConfig]):
 
         check_positive(config.size, "size")
         grid = Grid(size_us=config.size, slide_us=config.size, offset_us=config.offset % config.size)
-        return ConstructedOperator.from_operator(TumblingWindow(grid, window_settings(config), registry))
+        settings = window_settings(config)
+        if not config.HasField("early"):
+            return ConstructedOperator.from_operator(TumblingWindow(grid, settings, registry))
+        from arroyo_std.windows.early import EarlyTumblingWindow
+
+        check_positive(config.early, "early")
+        return ConstructedOperator.from_operator(EarlyTumblingWindow(grid, settings, registry, early_us=config.early))
 
 
 class SlidingWindowConstructor(OperatorConstructor[SlidingWindowConfig]):

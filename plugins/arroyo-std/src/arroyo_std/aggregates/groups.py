@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,9 @@ import pyarrow.compute as pc
 
 Codes = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+
+#: Integers are numbered by a table if they span no more than this, or than there are of them.
+_TABLE_SIZE = 1 << 16
 
 _NUMPY_KERNELS = {"min": np.fmin, "max": np.fmax, "sum": np.add}
 
@@ -34,6 +38,7 @@ class Groups:
         self.codes = codes
         self.count = count
         self._has_empty = has_empty
+        self._first_rows: Codes | None = None
 
     @classmethod
     def of_columns(cls, columns: Sequence[pa.Array], rows: int) -> Groups:
@@ -58,10 +63,13 @@ class Groups:
 
     def first_rows(self) -> Codes:
         """The number of the first row of each group; every group must have one."""
-        rows = np.empty(self.count, dtype=np.int64)
-        # Of several assignments to one place the last remains.
-        rows[self.codes[::-1]] = np.arange(len(self.codes) - 1, -1, -1)
-        return rows
+        if self._first_rows is None:
+            rows = np.zeros(self.count, dtype=np.int64)
+            if self.count > 1:
+                # Of several assignments to one place the last remains.
+                rows[self.codes[::-1]] = np.arange(len(self.codes) - 1, -1, -1)
+            self._first_rows = rows
+        return self._first_rows
 
     def sizes(self) -> Codes:
         return np.bincount(self.codes, minlength=self.count).astype(np.int64, copy=False)
@@ -138,8 +146,9 @@ def encode_values(column: pa.Array) -> tuple[Codes, int]:
         return codes, count
     if pa.types.is_null(kind):
         return np.zeros(len(column), dtype=np.int64), min(len(column), 1)
-    encoded = pc.dictionary_encode(canonical(column), null_encoding="encode")
-    return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
+    if pa.types.is_integer(kind) and column.null_count == 0 and len(column):
+        return _encode_integers(column.to_numpy())
+    return _encode(canonical(column))
 
 
 def combine_codes(codes: Codes, others: Codes, others_count: int, *, is_dense: bool = True) -> tuple[Codes, int]:
@@ -149,8 +158,32 @@ def combine_codes(codes: Codes, others: Codes, others_count: int, *, is_dense: b
     """
     if others_count == 1 and is_dense:
         return codes, int(codes.max(initial=-1)) + 1
-    encoded = pc.dictionary_encode(pa.array(codes * others_count + others))
+    if not len(codes):
+        return codes, 0
+    return _encode_integers(codes * others_count + others)
+
+
+def _encode(column: pa.Array) -> tuple[Codes, int]:
+    encoded = pc.dictionary_encode(column, null_encoding="encode")
     return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
+
+
+def _encode_integers(values: npt.NDArray[np.integer[Any]]) -> tuple[Codes, int]:
+    """As `_encode`; by a table of all values between the least and the greatest where there are few."""
+    least = values.min()
+    span = int(values.max()) - int(least) + 1
+    if span > max(_TABLE_SIZE, len(values)):
+        return _encode(pa.array(values))
+    offsets = (values - least).astype(np.int64, copy=False)
+    first_rows = np.full(span, -1, dtype=np.int64)
+    # Of several assignments to one place the last remains.
+    first_rows[offsets[::-1]] = np.arange(len(values) - 1, -1, -1)
+    present = np.flatnonzero(first_rows >= 0)
+    by_appearance = present[np.argsort(first_rows[present])]
+    numbers = np.empty(span, dtype=np.int64)
+    numbers[by_appearance] = np.arange(len(present))
+    codes: Codes = numbers[offsets]
+    return codes, len(present)
 
 
 def order_by_code(codes: Codes, count: int) -> Codes:

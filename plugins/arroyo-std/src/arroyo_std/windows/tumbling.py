@@ -44,10 +44,12 @@ def aggregate_bins(
     layout: WindowLayout, grid: Grid, batch: pa.RecordBatch, *, times: Times, arrivals: Times
 ) -> tuple[list[pa.Array], Groups]:
     """The columns of the layout's `state`, one row per key and bin, and which rows of the batch are in each."""
-    bins = grid.bins(times)
-    keys = layout.key_columns(batch)
     # Most batches lie in one bin, and need not be grouped by it.
-    by_bin = [pa.array(bins)] if bins.min() != bins.max() else []
+    first_us, last_us = grid.bins(np.array([times.min(), times.max()])).tolist()
+    is_one = first_us == last_us
+    bins = np.full(len(times), first_us, dtype=np.int64) if is_one else grid.bins(times)
+    keys = layout.key_columns(batch)
+    by_bin = [] if is_one else [pa.array(bins)]
     groups = Groups.of_columns([*keys, *by_bin], batch.num_rows)
     first = groups.first_rows()
     states = layout.plan.partial(batch, groups, times_us=times, arrivals=arrivals)
@@ -126,10 +128,14 @@ class BinnedWindow(WindowOperator):
 
     def add(self, layout: WindowLayout, batch: pa.RecordBatch, *, times: Times, arrivals: Times) -> None:
         columns, _ = aggregate_bins(layout, self._grid, batch, times=times, arrivals=arrivals)
-        self.store.add(pa.RecordBatch.from_arrays(columns, schema=layout.state.schema))
+        self.keep(pa.RecordBatch.from_arrays(columns, schema=layout.state.schema))
 
     def add_partials(self, layout: WindowLayout, batch: pa.RecordBatch) -> None:
-        self.store.add(pa.RecordBatch.from_arrays(batch.columns[:-1], schema=layout.state.schema))
+        self.keep(pa.RecordBatch.from_arrays(batch.columns[:-1], schema=layout.state.schema))
+
+    def keep(self, rows: pa.RecordBatch) -> None:
+        """Take partial aggregates: rows of the layout's `state`."""
+        self.store.add(rows)
 
     def save(self, epoch: int) -> None:
         self.store.flush(epoch)

@@ -235,6 +235,9 @@ class WindowOperator(ArrowOperator):
         if self._progress.fired_us <= NEVER_US and not self._progress.is_uneven:
             return np.zeros(batch.num_rows, dtype=np.bool_)
         fired_us = self._progress.fired_for(batch) - self._settings.allowed_lateness_us
+        # Later rows end later: mostly it is enough to look at the earliest.
+        if isinstance(fired_us, int) and self.row_ends_us(times.min(keepdims=True))[0] > fired_us:
+            return np.zeros(batch.num_rows, dtype=np.bool_)
         is_late: Mask = self.row_ends_us(times) <= fired_us
         return is_late
 
@@ -255,9 +258,13 @@ class WindowOperator(ArrowOperator):
 
     def _fire(self, fired_us: int, until_us: int, collector: ArrowCollector) -> None:
         for batch in self.fire(self._started, until_us=until_us, progress=self._progress):
-            for start in range(0, batch.num_rows, OUTPUT_ROWS):
-                collector.collect(batch.slice(start, OUTPUT_ROWS))
+            self.send(batch, collector)
         self._progress.advance(fired_us)
+
+    def send(self, batch: pa.RecordBatch, collector: ArrowCollector) -> None:
+        """Emit rows, not too many at once."""
+        for start in range(0, batch.num_rows, OUTPUT_ROWS):
+            collector.collect(batch.slice(start, OUTPUT_ROWS))
 
 
 def drop_untimed(batch: pa.RecordBatch, time_column: str | None, ctx: OperatorContext) -> tuple[pa.RecordBatch, Times]:

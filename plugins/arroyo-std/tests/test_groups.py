@@ -1,0 +1,79 @@
+"""Groups: equal values have equal numbers, in the order of their first appearance."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from arroyo_std.aggregates.groups import Groups, Kernel, order_by_code
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+COLUMNS: dict[str, tuple[pa.DataType, Any]] = {
+    "small integers": (pa.int64(), st.integers(-3, 3)),
+    "far integers": (pa.int64(), st.sampled_from([-(2**63), -1, 0, 2**63 - 1])),
+    "unsigned": (pa.uint64(), st.sampled_from([0, 1, 2**64 - 1])),
+    "bytes": (pa.int8(), st.integers(-128, 127)),
+    "floats": (pa.float64(), st.sampled_from([0.0, -0.0, math.nan, 1.5, -math.inf])),
+    "halves": (pa.float16(), st.sampled_from([0.0, -0.0, 1.5])),
+    "text": (pa.string(), st.sampled_from(["", "a", "b"])),
+    "views": (pa.string_view(), st.sampled_from(["", "a", "b"])),
+    "booleans": (pa.bool_(), st.booleans()),
+    "dictionaries": (pa.dictionary(pa.int8(), pa.string()), st.sampled_from(["x", "y"])),
+    "structs": (
+        pa.struct({"x": pa.int64(), "y": pa.string()}),
+        st.fixed_dictionaries({"x": st.none() | st.integers(0, 1), "y": st.just("z")}),
+    ),
+    "nulls": (pa.null(), st.none()),
+}
+
+
+def same(value: Any) -> Any:
+    """A value that equals what it is grouped with."""
+    if isinstance(value, float):
+        return "nan" if math.isnan(value) else value + 0.0
+    return tuple(sorted(value.items(), key=str)) if isinstance(value, dict) else value
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+@settings(deadline=None)
+@given(data=st.data())
+def test_equal_values_have_equal_numbers_by_first_appearance(kind, data):
+    data_type, values = COLUMNS[kind]
+    rows = data.draw(st.lists(st.tuples(st.none() | values, st.none() | st.integers(0, 1)), max_size=12))
+    columns = [pa.array([row[0] for row in rows], data_type), pa.array([row[1] for row in rows], pa.int64())]
+    groups = Groups.of_columns(columns, len(rows))
+    keys = [(same(row[0]), row[1]) for row in rows]
+    numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    assert groups.codes.tolist() == [numbers[key] for key in keys]
+    assert groups.count == len(numbers)
+    assert groups.first_rows().tolist() == [keys.index(key) for key in numbers]
+    assert groups.sizes().tolist() == [keys.count(key) for key in numbers]
+
+
+def test_without_columns_all_rows_are_one_group():
+    assert Groups.of_columns([], 3).codes.tolist() == [0, 0, 0]
+    assert Groups.of_columns([], 0).count == 0
+
+
+@settings(deadline=None)
+@given(codes=st.lists(st.integers(0, 5), max_size=20), values=st.data())
+def test_kernels_give_the_same_with_and_without_nulls_and_empty_groups(codes, values):
+    numbers = values.draw(st.lists(st.none() | st.integers(-9, 9), min_size=len(codes), max_size=len(codes)))
+    groups = Groups(np.array(codes, dtype=np.int64), 6, has_empty=True)
+    kernels = [Kernel(name, pa.array(numbers, pa.int64())) for name in ("sum", "min", "max", "count")]
+    found = [each.to_pylist() for each in groups.run([*kernels, Kernel("count_all")])]
+    for code in range(6):
+        mine = [number for owner, number in zip(codes, numbers, strict=True) if owner == code and number is not None]
+        expected = [sum(mine) if mine else None, min(mine, default=None), max(mine, default=None), len(mine)]
+        assert [each[code] for each in found] == [*expected, codes.count(code)]
+
+
+@settings(deadline=None)
+@given(codes=st.lists(st.integers(0, 3), max_size=20), count=st.sampled_from([4, 100_000]))
+def test_sorting_by_code_keeps_the_order_within_a_code(codes, count):
+    order = order_by_code(np.array(codes, dtype=np.int64), count)
+    assert order.tolist() == sorted(range(len(codes)), key=lambda place: codes[place])
