@@ -66,11 +66,9 @@ class Query:
 
     def run_killed(self) -> int:
         """Kill the job at every epoch, until it finds itself finished; returns the number of its deaths."""
-        deaths = 0
-        for death in self._deaths():
+        for deaths, death in enumerate(self._deaths()):
             if self._live(2, death):
                 return deaths
-            deaths += 1
         raise AssertionError("a job dies for ever")
 
     def run_rescaled(self) -> JobResult:
