@@ -11,6 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from arroyo_std.columns import normal_type
+
 Codes = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
@@ -208,4 +210,6 @@ def canonical(column: pa.Array) -> pa.Array:
     if pa.types.is_floating(kind):
         # -0.0 + 0.0 is 0.0; the two are one value, and dictionaries tell them apart.
         return pc.add(column, pa.scalar(0.0, kind))
+    if pa.types.is_nested(kind) and normal_type(kind) != kind:
+        return column.cast(normal_type(kind))
     return column
