@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import os
+import random
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from multiprocessing import get_context
 
 import pytest
 from crash_rounds import ROOT, Laboratory, Order
+from laboratory import input_files
+from local_race import drive
+from local_rounds import read_tree
 from two_drivers import race
-from verdict import check_result
+from verdict import check_result, placeless, table_rows
 
 from arroyo_core.state import FencedError
 
 SEED = int(os.environ.get("EXACTLY_ONCE_SEED", "1"))
 ROUNDS = int(os.environ.get("EXACTLY_ONCE_RACES", "50"))
+LOCAL_ROUNDS = int(os.environ.get("EXACTLY_ONCE_LOCAL_RACES", "10"))
 
 
 @pytest.mark.timeout(900)
@@ -36,3 +44,32 @@ def test_two_drivers_of_one_job_give_one_exact_result():
             laboratory.recover(disk)
     print(f"\n{ROUNDS} races: {dict(outcomes)}; EXACTLY_ONCE_SEED=n EXACTLY_ONCE_RACES=1 repeats the one with seed n")
     assert outcomes["1 finished, 1 fenced"] > ROUNDS // 4
+
+
+@pytest.mark.timeout(900)
+def test_two_processes_on_local_files_give_one_exact_result(tmp_path):
+    whole = Laboratory("crash-object", Order.PUBLISH_FIRST).truth
+    truth = replace(whole, tables=placeless(whole.tables))
+    source = tmp_path / "in"
+    source.mkdir()
+    for name, data in input_files().items():
+        (source / name).write_bytes(data)
+    outcomes: Counter[str] = Counter()
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        for seed in range(SEED, SEED + LOCAL_ROUNDS):
+            root = tmp_path / f"race-{seed}" / ROOT
+            root.mkdir(parents=True)
+            late = random.Random(seed).randrange(70)
+            drivers = [
+                pool.submit(drive, str(root), str(source), after_files=late * me, is_first=me == 0) for me in range(2)
+            ]
+            results = [driver.result() for driver in drivers]
+            for is_finished, kind, text in results:
+                assert is_finished or kind == "FencedError", f"seed {seed}: {kind}: {text}"
+            outcomes[f"{sum(result[0] for result in results)} finished"] += 1
+            if not any(result[0] for result in results):
+                assert drive(str(root), str(source), after_files=0, is_first=False)[0]
+            files = {f"{ROOT}/{name}": data for name, data in read_tree(root)[0].items()}
+            tables = placeless(table_rows(f"{root}/state"))
+            check_result(files, ROOT, tables, truth, is_tidy=False)
+    print(f"\n{LOCAL_ROUNDS} races of two processes on local files: {dict(outcomes)}")

@@ -103,12 +103,21 @@ def check_reader(files: Mapping[str, bytes], root: str, truth: Truth) -> None:
     for folder, rows in (("out", truth.output), ("bad", truth.bad_lines)):
         seen = visible_rows(files, f"{root}/{folder}")
         assert seen <= rows, f"{folder} shows rows that are not in the result: {seen - rows}"
-        assert max(visible_epochs(files, f"{root}/{folder}"), default=0) <= published
+        newest = max(visible_epochs(files, f"{root}/{folder}"), default=0)
+        assert newest <= published, f"{folder} shows epoch {newest}, and only {published} is published"
 
 
 def check_result(files: Mapping[str, bytes], root: str, tables: Tables, truth: Truth, *, is_tidy: bool = True) -> None:
     """At the end: output and state are those of a run without failures, and with `is_tidy` nothing is left staged."""
-    assert visible_rows(files, f"{root}/out") == truth.output
-    assert visible_rows(files, f"{root}/bad") == truth.bad_lines
-    assert tables == truth.tables
-    assert not is_tidy or not [name for name in files if "/_arroyo_staging/" in name]
+    _check_equal("out", visible_rows(files, f"{root}/out"), truth.output)
+    _check_equal("bad", visible_rows(files, f"{root}/bad"), truth.bad_lines)
+    assert set(tables) == set(truth.tables), f"other tables than expected: {sorted(tables)}"
+    for name, rows in tables.items():
+        _check_equal(f"table {name}", rows, truth.tables[name])
+    left = [name for name in files if "/_arroyo_staging/" in name]
+    assert not is_tidy or not left, f"files are left staged: {left}"
+
+
+def _check_equal(name: str, found: Rows, expected: Rows) -> None:
+    """Says what differs: these checks also run where no test framework explains them."""
+    assert found == expected, f"{name} has too many {dict(found - expected)} and lacks {dict(expected - found)}"
