@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from arroyo_core.proto import options_pb2 as arroyo__core_dot_proto_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"arroyo_filesystem/filesystem.proto\x12\x11\x61rroyo_filesystem\x1a\x1f\x61rroyo_core/proto/options.proto\"$\n\x06\x43olumn\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\"9\n\nListedFile\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0c\n\x04size\x18\x02 \x01(\x03\x12\x0f\n\x07version\x18\x03 \x01(\t\"\xc2\x03\n\x0cSourceConfig\x12\x12\n\x04path\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\x12\x0e\n\x06\x66ormat\x18\x02 \x01(\t\x12\x18\n\x10\x65vent_time_field\x18\x03 \x01(\t\x12/\n\x06schema\x18\x04 \x03(\x0b\x32\x19.arroyo_filesystem.ColumnB\x04\x88\xb5\x18\x01\x12\x10\n\x08\x62\x61\x64_data\x18\x05 \x01(\t\x12\x13\n\x0b\x64\x65\x61\x64_letter\x18\x06 \x01(\t\x12\x0f\n\x07\x63olumns\x18\x07 \x03(\t\x12\x12\n\nbatch_rows\x18\x08 \x01(\x03\x12L\n\x0fstorage_options\x18\t \x03(\x0b\x32\x33.arroyo_filesystem.SourceConfig.StorageOptionsEntry\x12*\n\x03\x63sv\x18\n \x01(\x0b\x32\x1d.arroyo_filesystem.CsvOptions\x12\x18\n\nsplit_size\x18\x0b \x01(\x03\x42\x04\x98\xb5\x18\x01\x12,\n\x05\x66iles\x18\x64 \x03(\x0b\x32\x1d.arroyo_filesystem.ListedFile\x1a\x35\n\x13StorageOptionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"N\n\nCsvOptions\x12\x11\n\tdelimiter\x18\x01 \x01(\t\x12\x11\n\tno_header\x18\x02 \x01(\x08\x12\x1a\n\x12newlines_in_values\x18\x03 \x01(\x08\"\xb9\x02\n\nSinkConfig\x12\x12\n\x04path\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\x12\x0e\n\x06\x66ormat\x18\x02 \x01(\t\x12\x14\n\x0cpartition_by\x18\x03 \x03(\t\x12\x1b\n\rmax_file_size\x18\x04 \x01(\x03\x42\x04\x98\xb5\x18\x01\x12\x13\n\x0b\x63ompression\x18\x05 \x01(\t\x12\x11\n\tif_exists\x18\x06 \x01(\t\x12\x16\n\x0emax_open_files\x18\x07 \x01(\x03\x12J\n\x0fstorage_options\x18\x08 \x03(\x0b\x32\x31.arroyo_filesystem.SinkConfig.StorageOptionsEntry\x12\x11\n\tdelimiter\x18\t \x01(\t\x1a\x35\n\x13StorageOptionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"arroyo_filesystem/filesystem.proto\x12\x11\x61rroyo_filesystem\x1a\x1f\x61rroyo_core/proto/options.proto\"$\n\x06\x43olumn\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\"9\n\nListedFile\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0c\n\x04size\x18\x02 \x01(\x03\x12\x0f\n\x07version\x18\x03 \x01(\t\"\xd7\x03\n\x0cSourceConfig\x12\x12\n\x04path\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\x12\x0e\n\x06\x66ormat\x18\x02 \x01(\t\x12\x18\n\x10\x65vent_time_field\x18\x03 \x01(\t\x12/\n\x06schema\x18\x04 \x03(\x0b\x32\x19.arroyo_filesystem.ColumnB\x04\x88\xb5\x18\x01\x12\x10\n\x08\x62\x61\x64_data\x18\x05 \x01(\t\x12\x13\n\x0b\x64\x65\x61\x64_letter\x18\x06 \x01(\t\x12\x0f\n\x07\x63olumns\x18\x07 \x03(\t\x12\x12\n\nbatch_rows\x18\x08 \x01(\x03\x12L\n\x0fstorage_options\x18\t \x03(\x0b\x32\x33.arroyo_filesystem.SourceConfig.StorageOptionsEntry\x12*\n\x03\x63sv\x18\n \x01(\x0b\x32\x1d.arroyo_filesystem.CsvOptions\x12\x18\n\nsplit_size\x18\x0b \x01(\x03\x42\x04\x98\xb5\x18\x01\x12\x13\n\x0bprimary_key\x18\x0c \x03(\t\x12,\n\x05\x66iles\x18\x64 \x03(\x0b\x32\x1d.arroyo_filesystem.ListedFile\x1a\x35\n\x13StorageOptionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"N\n\nCsvOptions\x12\x11\n\tdelimiter\x18\x01 \x01(\t\x12\x11\n\tno_header\x18\x02 \x01(\x08\x12\x1a\n\x12newlines_in_values\x18\x03 \x01(\x08\"\xcb\x02\n\nSinkConfig\x12\x12\n\x04path\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\x12\x0e\n\x06\x66ormat\x18\x02 \x01(\t\x12\x14\n\x0cpartition_by\x18\x03 \x03(\t\x12\x1b\n\rmax_file_size\x18\x04 \x01(\x03\x42\x04\x98\xb5\x18\x01\x12\x13\n\x0b\x63ompression\x18\x05 \x01(\t\x12\x11\n\tif_exists\x18\x06 \x01(\t\x12\x16\n\x0emax_open_files\x18\x07 \x01(\x03\x12J\n\x0fstorage_options\x18\x08 \x03(\x0b\x32\x31.arroyo_filesystem.SinkConfig.StorageOptionsEntry\x12\x11\n\tdelimiter\x18\t \x01(\t\x12\x10\n\x08updating\x18\n \x01(\t\x1a\x35\n\x13StorageOptionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -51,13 +51,13 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTEDFILE']._serialized_start=128
   _globals['_LISTEDFILE']._serialized_end=185
   _globals['_SOURCECONFIG']._serialized_start=188
-  _globals['_SOURCECONFIG']._serialized_end=638
-  _globals['_SOURCECONFIG_STORAGEOPTIONSENTRY']._serialized_start=585
-  _globals['_SOURCECONFIG_STORAGEOPTIONSENTRY']._serialized_end=638
-  _globals['_CSVOPTIONS']._serialized_start=640
-  _globals['_CSVOPTIONS']._serialized_end=718
-  _globals['_SINKCONFIG']._serialized_start=721
-  _globals['_SINKCONFIG']._serialized_end=1034
-  _globals['_SINKCONFIG_STORAGEOPTIONSENTRY']._serialized_start=585
-  _globals['_SINKCONFIG_STORAGEOPTIONSENTRY']._serialized_end=638
+  _globals['_SOURCECONFIG']._serialized_end=659
+  _globals['_SOURCECONFIG_STORAGEOPTIONSENTRY']._serialized_start=606
+  _globals['_SOURCECONFIG_STORAGEOPTIONSENTRY']._serialized_end=659
+  _globals['_CSVOPTIONS']._serialized_start=661
+  _globals['_CSVOPTIONS']._serialized_end=739
+  _globals['_SINKCONFIG']._serialized_start=742
+  _globals['_SINKCONFIG']._serialized_end=1073
+  _globals['_SINKCONFIG_STORAGEOPTIONSENTRY']._serialized_start=606
+  _globals['_SINKCONFIG_STORAGEOPTIONSENTRY']._serialized_end=659
 # @@protoc_insertion_point(module_scope)

@@ -26,7 +26,7 @@ class ListedFile(_message.Message):
     def __init__(self, path: _Optional[str] = ..., size: _Optional[int] = ..., version: _Optional[str] = ...) -> None: ...
 
 class SourceConfig(_message.Message):
-    __slots__ = ("path", "format", "event_time_field", "schema", "bad_data", "dead_letter", "columns", "batch_rows", "storage_options", "csv", "split_size", "files")
+    __slots__ = ("path", "format", "event_time_field", "schema", "bad_data", "dead_letter", "columns", "batch_rows", "storage_options", "csv", "split_size", "primary_key", "files")
     class StorageOptionsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -45,6 +45,7 @@ class SourceConfig(_message.Message):
     STORAGE_OPTIONS_FIELD_NUMBER: _ClassVar[int]
     CSV_FIELD_NUMBER: _ClassVar[int]
     SPLIT_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PRIMARY_KEY_FIELD_NUMBER: _ClassVar[int]
     FILES_FIELD_NUMBER: _ClassVar[int]
     path: str
     format: str
@@ -57,8 +58,9 @@ class SourceConfig(_message.Message):
     storage_options: _containers.ScalarMap[str, str]
     csv: CsvOptions
     split_size: int
+    primary_key: _containers.RepeatedScalarFieldContainer[str]
     files: _containers.RepeatedCompositeFieldContainer[ListedFile]
-    def __init__(self, path: _Optional[str] = ..., format: _Optional[str] = ..., event_time_field: _Optional[str] = ..., schema: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., bad_data: _Optional[str] = ..., dead_letter: _Optional[str] = ..., columns: _Optional[_Iterable[str]] = ..., batch_rows: _Optional[int] = ..., storage_options: _Optional[_Mapping[str, str]] = ..., csv: _Optional[_Union[CsvOptions, _Mapping]] = ..., split_size: _Optional[int] = ..., files: _Optional[_Iterable[_Union[ListedFile, _Mapping]]] = ...) -> None: ...
+    def __init__(self, path: _Optional[str] = ..., format: _Optional[str] = ..., event_time_field: _Optional[str] = ..., schema: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., bad_data: _Optional[str] = ..., dead_letter: _Optional[str] = ..., columns: _Optional[_Iterable[str]] = ..., batch_rows: _Optional[int] = ..., storage_options: _Optional[_Mapping[str, str]] = ..., csv: _Optional[_Union[CsvOptions, _Mapping]] = ..., split_size: _Optional[int] = ..., primary_key: _Optional[_Iterable[str]] = ..., files: _Optional[_Iterable[_Union[ListedFile, _Mapping]]] = ...) -> None: ...
 
 class CsvOptions(_message.Message):
     __slots__ = ("delimiter", "no_header", "newlines_in_values")
@@ -71,7 +73,7 @@ class CsvOptions(_message.Message):
     def __init__(self, delimiter: _Optional[str] = ..., no_header: _Optional[bool] = ..., newlines_in_values: _Optional[bool] = ...) -> None: ...
 
 class SinkConfig(_message.Message):
-    __slots__ = ("path", "format", "partition_by", "max_file_size", "compression", "if_exists", "max_open_files", "storage_options", "delimiter")
+    __slots__ = ("path", "format", "partition_by", "max_file_size", "compression", "if_exists", "max_open_files", "storage_options", "delimiter", "updating")
     class StorageOptionsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -88,6 +90,7 @@ class SinkConfig(_message.Message):
     MAX_OPEN_FILES_FIELD_NUMBER: _ClassVar[int]
     STORAGE_OPTIONS_FIELD_NUMBER: _ClassVar[int]
     DELIMITER_FIELD_NUMBER: _ClassVar[int]
+    UPDATING_FIELD_NUMBER: _ClassVar[int]
     path: str
     format: str
     partition_by: _containers.RepeatedScalarFieldContainer[str]
@@ -97,4 +100,5 @@ class SinkConfig(_message.Message):
     max_open_files: int
     storage_options: _containers.ScalarMap[str, str]
     delimiter: str
-    def __init__(self, path: _Optional[str] = ..., format: _Optional[str] = ..., partition_by: _Optional[_Iterable[str]] = ..., max_file_size: _Optional[int] = ..., compression: _Optional[str] = ..., if_exists: _Optional[str] = ..., max_open_files: _Optional[int] = ..., storage_options: _Optional[_Mapping[str, str]] = ..., delimiter: _Optional[str] = ...) -> None: ...
+    updating: str
+    def __init__(self, path: _Optional[str] = ..., format: _Optional[str] = ..., partition_by: _Optional[_Iterable[str]] = ..., max_file_size: _Optional[int] = ..., compression: _Optional[str] = ..., if_exists: _Optional[str] = ..., max_open_files: _Optional[int] = ..., storage_options: _Optional[_Mapping[str, str]] = ..., delimiter: _Optional[str] = ..., updating: _Optional[str] = ...) -> None: ...

@@ -57,7 +57,7 @@ def list_files(location: Location, wanted: Format | None) -> list[File]:
     if root is not None and not _has_glob(location.path):
         files = [file for file in files if _has_extension(file, wanted)]
     if not files:
-        kinds = ", ".join(extension for extension, kind in EXTENSIONS.items() if wanted in (None, kind))
+        kinds = ", ".join(extension for extension, kind in EXTENSIONS.items() if wanted is None or wanted.named is kind)
         hint = "" if _has_glob(location.path) else f" (looked for {kinds})"
         raise ConfigError(f"no file matches {location.url!r}{hint}", field="path", value=location.url)
     return sorted(files, key=lambda file: file.path)
@@ -119,4 +119,4 @@ def _is_hidden(path: str, root: str | None) -> bool:
 
 def _has_extension(file: File, wanted: Format | None) -> bool:
     told = format_of(file.path)
-    return told is not None and wanted in (None, told)
+    return told is not None and (wanted is None or wanted.named is told)

@@ -76,10 +76,14 @@ class Progress:
         for key in finished:
             self._view.remove(key)
 
-    def open_splits(self, plan: SplitPlan) -> Iterator[tuple[int, int]]:
-        """Number and position of each split that this subtask still has to read, in order."""
+    def open_splits(self, plan: SplitPlan, *, is_ordered: bool = False) -> Iterator[tuple[int, int]]:
+        """Number and position of each split that this subtask still has to read, in order.
+
+        With `is_ordered`, subtask 0 reads them all, one after the other.
+        """
         done = self._done()
-        for number in deal(len(plan.splits), task_index=self._task_index, parallelism=self._parallelism):
+        count = 0 if is_ordered and self._task_index else len(plan.splits)
+        for number in deal(count, task_index=self._task_index, parallelism=1 if is_ordered else self._parallelism):
             if any(start <= number < stop for start, stop in done):
                 continue
             position = self._view.get(str(number)) or 0

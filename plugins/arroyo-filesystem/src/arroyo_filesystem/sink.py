@@ -16,13 +16,15 @@ from arroyo_core.api import (
     OperatorContext,
     SignalMessage,
 )
+from arroyo_core.api.updating import UPDATING_META, is_updating, split_updates, without_updating
 from arroyo_core.errors import ConfigError, DataError
 from arroyo_core.state import global_table_config
 from arroyo_filesystem.commit import commit_epoch
+from arroyo_filesystem.formats.format import Format
 from arroyo_filesystem.listing import list_files
 from arroyo_filesystem.open_files import OpenFiles
 from arroyo_filesystem.partitions import check_partitions, partition
-from arroyo_filesystem.sink_settings import IfExists, SinkSettings
+from arroyo_filesystem.sink_settings import IfExists, SinkSettings, Updating
 from arroyo_filesystem.staging import Staging, encode_files
 from arroyo_filesystem.writers.writer import check_writable
 
@@ -44,8 +46,11 @@ class FilesystemSink(ArrowOperator):
         return "filesystem.sink"
 
     def output_schema(self, inputs: Sequence[ArroyoSchema]) -> ArroyoSchema:
-        check_writable(self._settings.file_format, check_partitions(inputs[0].schema, self._settings.partition_by))
-        return inputs[0]
+        stream = inputs[0]
+        self._check_updating(stream)
+        rows = self._rows(stream) if self._is_changes else self._written(stream)
+        check_writable(self._settings.file_format, check_partitions(rows, self._settings.partition_by))
+        return stream
 
     def is_sink(self) -> bool:
         return True
@@ -67,7 +72,7 @@ class FilesystemSink(ArrowOperator):
         settings = self._settings
         if ctx.task_info.task_index == 0:
             self._check_empty(ctx)
-        schema = check_partitions(ctx.input_schemas[0].schema, settings.partition_by)
+        schema = check_partitions(self._written(ctx.input_schemas[0]), settings.partition_by)
         self._files = OpenFiles(
             Staging(settings.location, ctx.task_info, ctx.epoch),
             settings.file_format,
@@ -78,6 +83,10 @@ class FilesystemSink(ArrowOperator):
 
     def process_batch(self, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector) -> None:
         files = self._started()
+        if self._settings.updating is Updating.APPEND_ONLY:
+            batch, taken_back = split_updates(batch)
+            if taken_back.num_rows:
+                ctx.count("retractions", taken_back.num_rows)
         for folder, rows in partition(batch, self._settings.partition_by):
             files.write(folder, rows)
 
@@ -95,6 +104,30 @@ class FilesystemSink(ArrowOperator):
         if final_message is None and self._files is not None:
             self._files.abort()
         return final_message
+
+    @property
+    def _is_changes(self) -> bool:
+        return self._settings.file_format.kind is Format.DEBEZIUM_JSON
+
+    def _rows(self, stream: ArroyoSchema) -> pa.Schema:
+        return without_updating(stream).schema
+
+    def _written(self, stream: ArroyoSchema) -> pa.Schema:
+        """The columns that writers are given."""
+        return self._rows(stream) if self._settings.updating is Updating.APPEND_ONLY else stream.schema
+
+    def _check_updating(self, stream: ArroyoSchema) -> None:
+        if not is_updating(stream) or self._is_changes or self._settings.updating:
+            return
+        kind = self._settings.file_format.kind
+        raise ConfigError(
+            f"the input is updating: it takes back rows, and {kind} files only gain rows. Write format: debezium_json, "
+            "put std.upsert in front, or choose updating: append_only (without what is taken back) or keep_meta (with "
+            f"the column {UPDATING_META!r})",
+            field="format",
+            value=str(kind),
+            allowed=[Format.DEBEZIUM_JSON],
+        )
 
     def _started(self) -> OpenFiles:
         if self._files is None:

@@ -19,6 +19,7 @@ COMPRESSIONS = {
     Format.PARQUET: ("zstd", "snappy", "lz4", "gzip", "none"),
     Format.ARROW: ("none", "zstd", "lz4"),
     Format.JSON: ("none", "gzip"),
+    Format.DEBEZIUM_JSON: ("none", "gzip"),
     Format.CSV: ("none", "gzip"),
 }
 
@@ -28,6 +29,17 @@ class IfExists(StrEnum):
 
     APPEND = "append"
     FAIL = "fail"
+
+
+class Updating(StrEnum):
+    """What becomes of a stream of changes in files of rows."""
+
+    #: It is refused.
+    REFUSE = ""
+    #: Rows that are added are written, those that are taken back are not.
+    APPEND_ONLY = "append_only"
+    #: All are written, with the column that tells them apart.
+    KEEP_META = "keep_meta"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +52,7 @@ class SinkSettings:
     max_file_bytes: int
     max_open_files: int
     if_exists: IfExists
+    updating: Updating
 
 
 def resolve_sink(config: SinkConfig) -> SinkSettings:
@@ -56,6 +69,7 @@ def resolve_sink(config: SinkConfig) -> SinkSettings:
         max_file_bytes=_positive(config.max_file_size, "max_file_size") or DEFAULT_FILE_BYTES,
         max_open_files=_positive(config.max_open_files, "max_open_files") or DEFAULT_OPEN_FILES,
         if_exists=_if_exists(config),
+        updating=_updating(config, kind),
     )
 
 
@@ -80,6 +94,21 @@ def _delimiter(config: SinkConfig, kind: Format) -> str:
             value=delimiter,
         )
     return delimiter
+
+
+def _updating(config: SinkConfig, kind: Format) -> Updating:
+    try:
+        chosen = Updating(config.updating)
+    except ValueError:
+        raise ConfigError(
+            f"unknown choice {config.updating!r}",
+            field="updating",
+            value=config.updating,
+            allowed=[Updating.APPEND_ONLY, Updating.KEEP_META],
+        ) from None
+    if chosen and kind is Format.DEBEZIUM_JSON:
+        raise ConfigError(f"{kind} files hold every change as it is", field="updating", value=config.updating)
+    return chosen
 
 
 def _positive(number: int, field: str) -> int:

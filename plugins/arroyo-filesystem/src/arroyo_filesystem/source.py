@@ -17,6 +17,7 @@ from arroyo_core.api import (
     SourceFinishType,
     SourceOperator,
 )
+from arroyo_core.api.updating import is_updating, with_updating, without_updating
 from arroyo_core.errors import DataError
 from arroyo_core.state import global_table_config
 from arroyo_filesystem.commit import commit_epoch
@@ -27,7 +28,7 @@ from arroyo_filesystem.folder_values import (
     folder_values,
     with_folder_columns,
 )
-from arroyo_filesystem.formats import arrow_ipc, parquet, text
+from arroyo_filesystem.formats import arrow_ipc, debezium, parquet, text
 from arroyo_filesystem.formats.format import Format
 from arroyo_filesystem.listing import File, file_of_info
 from arroyo_filesystem.progress import FINISHED, TABLE, Progress
@@ -77,7 +78,11 @@ class FilesystemSource(SourceOperator):
         schema = select_columns(schema, settings.columns)
         if settings.event_time_field is not None:
             check_event_time(schema, settings.event_time_field, settings.format)
-        return ArroyoSchema(schema, settings.event_time_field)
+        stream = ArroyoSchema(schema, settings.event_time_field)
+        if settings.format is not Format.DEBEZIUM_JSON:
+            return stream
+        debezium.key_columns(schema, settings.primary_key)
+        return with_updating(stream)
 
     def tables(self) -> dict[str, TableConfig]:
         tables = dict(global_table_config(TABLE, "the splits of the files, and how far each is read"))
@@ -129,7 +134,10 @@ class FilesystemSource(SourceOperator):
         bad_lines: BadLines,
     ) -> SourceFinishType:
         reader = self._reader(ctx, bad_lines)
-        for number, begun in list(progress.open_splits(plan)):
+        is_changes = self._settings.format is Format.DEBEZIUM_JSON
+        # The order of changes counts.
+        is_ordered = is_updating(ctx.output_schema)
+        for number, begun in list(progress.open_splits(plan, is_ordered=is_ordered)):
             message = ctx.control()
             if message is not None:
                 return message.finish_type
@@ -140,13 +148,18 @@ class FilesystemSource(SourceOperator):
             scalars = folder_scalars(ctx.output_schema.schema, values, path=file.path)
             for batch, position in reader.read(file.path, split, begun):
                 if batch is not None:
-                    collector.collect(fill_folder_columns(batch, scalars))
+                    filled = fill_folder_columns(batch, scalars)
+                    collector.collect(self._with_ids(filled) if is_changes else filled)
                 message = ctx.control()
                 if message is not None:
                     progress.save(number, position)
                     return message.finish_type
             progress.save(number, FINISHED)
         return SourceFinishType.FINAL
+
+    def _with_ids(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        rows = without_updating(ArroyoSchema(batch.schema)).schema
+        return debezium.set_ids(batch, debezium.key_columns(rows, self._settings.primary_key))
 
     def _plan(self, progress: Progress, parallelism: int) -> SplitPlan:
         """The plan of the first epoch; what was planned then holds, whatever the folder has now."""
@@ -189,10 +202,11 @@ class FilesystemSource(SourceOperator):
             return parquet.ParquetReader(fs, schema=schema, batch_rows=batch_rows)
         if settings.format is Format.ARROW:
             return arrow_ipc.ArrowReader(fs, schema=schema, batch_rows=batch_rows)
+        is_changes = settings.format is Format.DEBEZIUM_JSON
         return text.TextReader(
             fs,
             kind=settings.format,
-            schema=schema,
+            schema=without_updating(ctx.output_schema).schema if is_changes else schema,
             batch_rows=batch_rows,
             dialect=settings.dialect,
             on_bad=bad_lines.add,

@@ -46,6 +46,8 @@ class SourceSettings:
     #: 0 where it is to be chosen from the size of the input.
     split_bytes: int
     dialect: CsvDialect
+    #: The columns that make the id of a row of a stream of changes; empty for all.
+    primary_key: tuple[str, ...]
 
 
 def resolve_source(config: SourceConfig) -> SourceSettings:
@@ -72,12 +74,13 @@ def resolve_source(config: SourceConfig) -> SourceSettings:
         batch_rows=_batch_rows(config),
         split_bytes=_split_bytes(config),
         dialect=dialect,
+        primary_key=_primary_key(config, kind),
     )
 
 
 def check_text_types(schema: pa.Schema, kind: Format) -> None:
     """Raises `ConfigError` for a column that the text format cannot hold."""
-    check = {Format.JSON: json_lines.check_type, Format.CSV: csv_lines.check_type}.get(kind)
+    check = {Format.JSON: json_lines.check_type, Format.CSV: csv_lines.check_type}.get(kind.named)
     for field in schema if check else ():
         check(field.name, field.type)  # type: ignore[misc]
 
@@ -132,6 +135,14 @@ def _declared_schema(config: SourceConfig, kind: Format) -> pa.Schema | None:
     schema = pa.schema(fields)
     check_text_types(schema, kind)
     return schema
+
+
+def _primary_key(config: SourceConfig, kind: Format) -> tuple[str, ...]:
+    if config.primary_key and kind is not Format.DEBEZIUM_JSON:
+        raise ConfigError(
+            f"rows of {kind} files are only added, and need no key", field="primary_key", value=list(config.primary_key)
+        )
+    return tuple(config.primary_key)
 
 
 def _bad_data(config: SourceConfig, kind: Format) -> BadData:

@@ -23,6 +23,7 @@ GREATEST_SPLIT_BYTES = {
     Format.PARQUET: 64 * MEBIBYTE,
     Format.ARROW: 64 * MEBIBYTE,
     Format.JSON: 32 * MEBIBYTE,
+    Format.DEBEZIUM_JSON: 32 * MEBIBYTE,
     Format.CSV: 32 * MEBIBYTE,
 }
 #: As the end of a split: all that the file has.

@@ -11,18 +11,24 @@ class Format(StrEnum):
 
     PARQUET = "parquet"
     JSON = "json"
+    DEBEZIUM_JSON = "debezium_json"
     CSV = "csv"
     ARROW = "arrow"
 
     @property
     def is_text(self) -> bool:
         """Whether files consist of lines, which can be bad one by one and compressed as a whole."""
-        return self in (Format.JSON, Format.CSV)
+        return self in (Format.JSON, Format.DEBEZIUM_JSON, Format.CSV)
 
     @property
     def extension(self) -> str:
         """What the sink puts at the end of names."""
-        return "jsonl" if self is Format.JSON else str(self)
+        return "jsonl" if self.named is Format.JSON else str(self)
+
+    @property
+    def named(self) -> Format:
+        """The format that the name of such a file tells: changes are in files of JSON lines."""
+        return Format.JSON if self is Format.DEBEZIUM_JSON else self
 
 
 EXTENSIONS = {

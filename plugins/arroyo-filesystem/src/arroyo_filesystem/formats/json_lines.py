@@ -21,7 +21,7 @@ class JsonParser(SchemaParser):
     def _read(self, data: bytes, types: Mapping[str, pa.DataType]) -> pa.Table:
         # Arrow takes any bytes for a string, and would fail much later.
         data.decode("utf-8")
-        return _read_json(data, pa.schema(list(types.items())))
+        return read_json(data, pa.schema(list(types.items())))
 
     def _physical(self, kind: pa.DataType) -> pa.DataType:
         return _as_written(kind)
@@ -29,7 +29,7 @@ class JsonParser(SchemaParser):
 
 def infer_schema(data: bytes) -> pa.Schema:
     """The columns and types of some lines; raises `ArrowInvalid`."""
-    return _read_json(data, None).schema
+    return read_json(data, None).schema
 
 
 def check_type(name: str, kind: pa.DataType) -> None:
@@ -44,7 +44,8 @@ def check_type(name: str, kind: pa.DataType) -> None:
         check_type(name, kind.field(index).type)
 
 
-def _read_json(data: bytes, schema: pa.Schema | None) -> pa.Table:
+def read_json(data: bytes, schema: pa.Schema | None) -> pa.Table:
+    """The lines as columns of the schema, or of the one they suggest; raises `ArrowInvalid`."""
     return pj.read_json(
         pa.BufferReader(data),
         # One block, so that a line of any length fits and nothing is split.

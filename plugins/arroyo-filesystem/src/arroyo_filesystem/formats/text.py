@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from arroyo_core.errors import ConfigError
 from arroyo_filesystem.conform import plain_type
-from arroyo_filesystem.formats import csv_lines, json_lines
+from arroyo_filesystem.formats import csv_lines, debezium, json_lines
 from arroyo_filesystem.formats.csv_lines import CsvDialect, CsvParser, Header
+from arroyo_filesystem.formats.debezium import DebeziumParser
 from arroyo_filesystem.formats.format import Format
 from arroyo_filesystem.formats.json_lines import JsonParser
 from arroyo_filesystem.formats.lines import BYTE_ORDER_MARK, LineCounter, line_ends, next_line, read_blocks
@@ -54,6 +55,7 @@ class TextReader:
         self._dialect = dialect
         self._on_bad = on_bad
         self._counter = LineCounter(fs)
+        self._block_schema = debezium.flat_schema(schema) if kind is Format.DEBEZIUM_JSON else schema
 
     def read(self, path: str, split: Split, position: int) -> Iterator[tuple[pa.RecordBatch | None, int]]:
         """The rows of each block, None where it has none, with the position after it."""
@@ -77,12 +79,19 @@ class TextReader:
                 line = self._counter.line_at(path, shift + bad.offset)
                 self._on_bad(BadRow(path, line, bad.text, bad.error))
             batches = parsed.batches if parsed else []
-            yield _joined(batches, self._schema), end
+            yield self._rows(_joined(batches, self._block_schema)), end
+
+    def _rows(self, lines: pa.RecordBatch | None) -> pa.RecordBatch | None:
+        """What parsed lines mean."""
+        is_changes = lines is not None and self._kind is Format.DEBEZIUM_JSON
+        return debezium.expand(lines, self._schema) if is_changes else lines
 
     def _parser(self, path: str) -> tuple[BlockParser, int]:
         """How to parse a file, and where its rows begin."""
         if self._kind is Format.JSON:
             return BlockParser(JsonParser(self._schema).parse, quote_aware=False, skips_blank=True), 0
+        if self._kind is Format.DEBEZIUM_JSON:
+            return BlockParser(DebeziumParser(self._schema).parse, quote_aware=False, skips_blank=True), 0
         header = csv_lines.read_header(self._fs, path, self._dialect, self._schema)
         parser = CsvParser(self._schema, names=header.names, dialect=self._dialect)
         block_parser = BlockParser(
@@ -110,6 +119,7 @@ def read_schema(fs: Any, path: str, *, kind: Format, dialect: CsvDialect) -> pa.
             found = csv_lines.infer_schema(data, header.names, dialect)
         else:
             found = json_lines.infer_schema(data) if data.strip() else pa.schema([])
+            found = debezium.row_schema(found) if kind is Format.DEBEZIUM_JSON else found
     except pa.ArrowInvalid as error:
         reason = str(error).splitlines()[0]
         raise ConfigError(

@@ -14,6 +14,7 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
 from arroyo_core.errors import ConfigError
+from arroyo_filesystem.formats.debezium import envelopes
 from arroyo_filesystem.formats.format import Format
 from arroyo_filesystem.writers.json_encoding import encode_lines
 from arroyo_filesystem.writers.plain_text import to_plain_text
@@ -118,6 +119,13 @@ class JsonFileWriter(FileWriter):
         self._finish()
 
 
+class DebeziumFileWriter(JsonFileWriter):
+    """Writes one change a line."""
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        super().write(envelopes(batch))
+
+
 class CsvFileWriter(FileWriter):
     """Writes a header and rows; text is quoted, so that an empty one differs from null."""
 
@@ -144,6 +152,8 @@ def open_writer(file_format: FileFormat, stream: BinaryIO, schema: pa.Schema) ->
         return ArrowFileWriter(stream, schema, file_format.compression)
     if file_format.kind is Format.JSON:
         return JsonFileWriter(stream, file_format.compression)
+    if file_format.kind is Format.DEBEZIUM_JSON:
+        return DebeziumFileWriter(stream, file_format.compression)
     return CsvFileWriter(stream, schema, file_format.compression, file_format.delimiter)
 
 
