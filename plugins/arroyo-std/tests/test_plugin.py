@@ -27,6 +27,7 @@ OPERATORS = [
     "std.union",
     "std.unnest",
     "std.updating_aggregate",
+    "std.upsert",
     "std.watermark",
     "std.window_function",
     "std.window_join",

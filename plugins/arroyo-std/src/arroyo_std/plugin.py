@@ -31,3 +31,4 @@ def arroyo_register(registry: Registry) -> None:
     registry.add("std.process", row_constructors.ProcessConstructor())
     registry.add("std.lookup_join", join_constructors.LookupJoinConstructor())
     registry.add("std.window_function", row_constructors.WindowFunctionConstructor())
+    registry.add("std.upsert", row_constructors.UpsertConstructor())

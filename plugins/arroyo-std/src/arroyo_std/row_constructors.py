@@ -5,7 +5,14 @@ from __future__ import annotations
 from arroyo_core.api import ConstructedOperator, OperatorConstructor, Registry
 from arroyo_core.errors import ConfigError
 from arroyo_std import rows_pb2
-from arroyo_std.rows_pb2 import DeduplicateConfig, ProcessConfig, SqlConfig, TopNConfig, WindowFunctionConfig
+from arroyo_std.rows_pb2 import (
+    DeduplicateConfig,
+    ProcessConfig,
+    SqlConfig,
+    TopNConfig,
+    UpsertConfig,
+    WindowFunctionConfig,
+)
 
 DEFAULT_TTL_US = 24 * 3_600_000_000
 
@@ -109,6 +116,18 @@ class WindowFunctionConstructor(OperatorConstructor[WindowFunctionConfig]):
                 for each in config.expressions
             ]
         return ConstructedOperator.from_operator(WindowFunction(expressions, registry))
+
+
+class UpsertConstructor(OperatorConstructor[UpsertConfig]):
+    """Makes `std.upsert`."""
+
+    config_type = UpsertConfig
+
+    def with_config(self, config: UpsertConfig, registry: Registry) -> ConstructedOperator:
+        from arroyo_std.upsert import DELETED, Upsert
+
+        _require(config.keys, "keys", "a list of columns")
+        return ConstructedOperator.from_operator(Upsert(tuple(config.keys), config.deleted_column or DELETED))
 
 
 def _require(value: object, field: str, expected: str) -> None:
