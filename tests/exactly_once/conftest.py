@@ -10,7 +10,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent / "support"))
 
 
-@pytest.fixture(autouse=True)
-def _no_warm_cache(monkeypatch):
+@pytest.fixture(scope="package", autouse=True)
+def _no_warm_cache():
     """State is read from storage, as on a host that the job never ran on: more calls, and so more points to fail at."""
-    monkeypatch.setenv("ARROYO_STATE_CACHE", "off")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ARROYO_STATE_CACHE", "off")
+        yield

@@ -17,7 +17,6 @@ ROUNDS = int(os.environ.get("EXACTLY_ONCE_ROUNDS", "100"))
 
 @pytest.fixture(scope="module")
 def laboratory():
-    os.environ["ARROYO_STATE_CACHE"] = "off"
     return Laboratory("crash-object", Order.RUN_FIRST)
 
 

@@ -23,7 +23,6 @@ READ_TIMEOUT_S = 0.5
 
 @pytest.fixture(scope="module")
 def truth():
-    os.environ["ARROYO_STATE_CACHE"] = "off"
     whole = Laboratory("crash-object", Order.PUBLISH_FIRST).truth
     return replace(whole, tables=placeless(whole.tables))
 

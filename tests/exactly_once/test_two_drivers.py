@@ -26,7 +26,6 @@ LOCAL_ROUNDS = int(os.environ.get("EXACTLY_ONCE_LOCAL_RACES", "10"))
 
 @pytest.mark.timeout(900)
 def test_two_drivers_of_one_job_give_one_exact_result():
-    os.environ["ARROYO_STATE_CACHE"] = "off"
     laboratory = Laboratory("crash-object", Order.PUBLISH_FIRST)
     outcomes: Counter[str] = Counter()
     for seed in range(SEED, SEED + ROUNDS):

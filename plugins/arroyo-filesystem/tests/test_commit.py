@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,23 @@ def test_a_sweep_takes_dead_attempts_and_nothing_else(folder: str, location: Loc
     kept = {decode_files(kept)[0].staged for kept in (later, other, foreign)}
     assert {name for name in names(folder) if name.startswith("_arroyo_staging")} == kept
     assert contents(folder) == [b"mine"]
+
+
+def test_a_sweep_leaves_a_folder_to_a_driver_that_still_stages_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    location = open_location(str(tmp_path), {}, field="path")
+    data = stage(location, task(), 1, [b"x"])
+    rmdir = os.rmdir
+
+    def stage_late(path: Any, **options: Any) -> None:
+        monkeypatch.setattr(os, "rmdir", rmdir)
+        stage(location, task(1), 1, [b"late"])
+        rmdir(path, **options)
+
+    monkeypatch.setattr(os, "rmdir", stage_late)
+    commit_epoch(location, 1, {0: data}, task())
+    assert contents(str(tmp_path)) == [b"x"]
 
 
 def test_the_staging_folder_goes_when_it_is_empty(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -41,6 +42,10 @@ class Yaml12(yaml.SafeLoader):
 
 Yaml12.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("^(true|false)$"), list("tf"))
 
+#: The function of the example of std.process.
+FUNCTION = next(
+    block for block in re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL) if "ProcessFunction" in block
+)
 EXAMPLES = [yaml.load(block, Yaml12)[0] for block in re.findall(r"```yaml\n(.*?)```", README.read_text(), re.DOTALL)]
 SINKS = {"std.stdout", "std.blackhole"}
 
@@ -70,6 +75,10 @@ ROWS_LEFT = {
     "joined": 6,
     "won": 6,
     "between": 6,
+    "top": 16,
+    "ranked": 16,
+    "dear": 2,
+    "current": 3,
 }
 
 
@@ -108,6 +117,11 @@ def run_nodes(plugins, tmp_path, monkeypatch):
     # The table of the example of std.lookup_join.
     monkeypatch.chdir(tmp_path)
     (tmp_path / "channels.csv").write_text("channel,country\nApple,US\nBaidu,CN\n")
+    (tmp_path / "acme").mkdir()
+    (tmp_path / "acme" / "functions.py").write_text(FUNCTION)
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("acme", "acme.functions"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
 
     def run_nodes(nodes, parallelism):
         sources = {name for node in nodes for name in node["inputs"]} - {node["id"] for node in nodes}
@@ -122,11 +136,17 @@ def run_nodes(plugins, tmp_path, monkeypatch):
     return run_nodes
 
 
+def needed_by(node):
+    """The examples that an example reads, before it."""
+    read = [example for example in EXAMPLES if example["id"] in node["inputs"]]
+    return [each for example in read for each in (*needed_by(example), example)]
+
+
 @pytest.mark.parametrize("parallelism", [1, 2])
 @pytest.mark.parametrize("node", EXAMPLES, ids=lambda node: node["id"])
 def test_an_example_of_the_readme_runs(run_nodes, node, parallelism):
     sink = [] if node["operator"] in SINKS else [{"id": "end", "operator": "std.blackhole", "inputs": [node["id"]]}]
-    result = run_nodes([node, *sink], parallelism)
+    result = run_nodes([*needed_by(node), node, *sink], parallelism)
     assert result.is_finished
     assert result.operators[node["id"]].rows_sent == ROWS_LEFT.get(node["id"], BIDS.num_rows)
 

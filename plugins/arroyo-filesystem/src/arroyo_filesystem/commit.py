@@ -7,6 +7,7 @@ itself: each move is done at most once, and a move that was done is recognised.
 from __future__ import annotations
 
 import contextlib
+import errno
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -58,12 +59,23 @@ def sweep(location: Location, task_info: TaskInfo, epoch: int) -> None:
     for path in found:
         name = path.rstrip("/").rpartition("/")[2]
         if name.isdecimal() and int(name) <= epoch:
-            with contextlib.suppress(FileNotFoundError):
-                location.fs.rm(path, recursive=True)
+            _remove_folder(location, path)
     for folder in (mine, location.child(STAGING_FOLDER)):
         # Not empty: another epoch, operator or job stages there. Gone: somebody else was as tidy.
         with contextlib.suppress(OSError, ExternalError):
             location.fs.rmdir(folder)
+
+
+def _remove_folder(location: Location, path: str) -> None:
+    try:
+        location.fs.rm(path, recursive=True)
+    except FileNotFoundError:
+        # Another driver was faster.
+        return
+    except OSError as error:
+        # A driver that lost the job may be staging there to this moment; the next sweep takes what it leaves.
+        if error.errno != errno.ENOTEMPTY:
+            raise
 
 
 def _move_local(location: Location, file: StagedFile) -> None:
