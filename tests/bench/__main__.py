@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import subprocess
@@ -21,7 +20,6 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "bench"
 #: 46 of 50 events are bids: 10 million of them.
 DEFAULT_EVENTS = 10_869_600
-EMPTY_EPOCHS = 30
 WARM_UP_EVENTS = 20_000
 #: How the files of an engine's answer tell which subtask wrote them.
 PARTS = {
@@ -38,14 +36,10 @@ class BenchError(Exception):
 def main() -> int:
     args = parse()
     chosen = [(case, engine) for case in CASES for engine in ENGINES if _is_chosen(args.only, case, engine)]
-    if not chosen and not _is_chosen(args.only, "empty", "epoch"):
-        print(
-            f"nothing is called {args.only!r}: choose among {', '.join((*CASES, *ENGINES, 'empty'))}", file=sys.stderr
-        )
+    if not chosen:
+        print(f"nothing is called {args.only!r}: choose among {', '.join((*CASES, *ENGINES))}", file=sys.stderr)
         return 2
-    results = measure_all(chosen, events=args.events, runs=args.runs) if chosen else Results(events=0)
-    if _is_chosen(args.only, "empty", "epoch"):
-        results.empty_epoch_s, results.bare_job_s = measure_empty_epochs()
+    results = measure_all(chosen, events=args.events, runs=args.runs)
     results.runs.sort(key=lambda run: (CASES.index(run.case), ENGINES.index(run.engine)))
     write(results, is_full=args.only is None and args.events == DEFAULT_EVENTS)
     return 0
@@ -57,7 +51,7 @@ def parse() -> argparse.Namespace:
         "--events", type=_positive, default=DEFAULT_EVENTS, help="Nexmark events, 92%% of which are bids"
     )
     parser.add_argument("--runs", type=_positive, default=3, help="runs of every engine in every case")
-    parser.add_argument("--only", metavar="NAME", help="a case, an engine, or 'empty' for the cost of an epoch")
+    parser.add_argument("--only", metavar="NAME", help="a case or an engine")
     return parser.parse_args()
 
 
@@ -117,17 +111,6 @@ def measure(case: str, engine: str, dataset: Dataset, right: Digest) -> Run:
     timing = Timing.read(folder / "timing.json")
     shutil.rmtree(folder)
     return Run(case=case, engine=engine, job_s=timing.job_s, wall_s=wall_s, epochs=timing.epochs)
-
-
-def measure_empty_epochs() -> tuple[list[float], list[float]]:
-    """Seconds of empty epochs and of bare jobs, in turn."""
-    folder = BUILD / "run"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    _run_process("empty_epoch.py", folder, folder / "times.json", EMPTY_EPOCHS)
-    times = json.loads((folder / "times.json").read_text())
-    shutil.rmtree(folder)
-    return times["epoch_s"], times["bare_s"]
 
 
 def _run_process(script: str, *arguments: object) -> None:

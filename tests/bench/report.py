@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from statistics import median
-
 from cases import CASES, MIN_PRICE
 from results import Results, machine, versions
-
-#: The most that an empty epoch of two waves may cost, in bare Spark jobs.
-MAX_EPOCH_RATIO = 1.3
 
 NAMES = {"arroyo": "Arroyo on Spark", "pyarrow": "bare pyarrow loop", "structured_streaming": "Structured Streaming"}
 TITLES = {"filter": "Filter, project, Parquet sink", "shuffle": "The same with a shuffle by auction"}
@@ -21,10 +16,8 @@ def document(results: Results) -> str:
         "Written by `make bench`; do not edit.",
         _setting(results),
         *(_case(results, case) for case in CASES if results.summaries(case)),
+        METHOD,
     ]
-    if results.empty_epoch_s:
-        parts.append(_empty_epoch(results))
-    parts.append(METHOD)
     return "\n\n".join(parts) + "\n"
 
 
@@ -43,8 +36,6 @@ def _setting(results: Results) -> str:
     about = machine()
     used = ", ".join(f"{name} {number}" for name, number in versions().items())
     setting = f"{about['day']}, {about['cores']} cores ({about['cpu']}), {about['memory_gib']} GiB. {used}."
-    if not results.runs:
-        return setting
     return (
         f"{setting}\n{results.rows:,} bids, {results.input_bytes / 2**20:,.0f} MiB; the query keeps the "
         f"{results.answer_rows:,} with `price >= {MIN_PRICE}`."
@@ -67,26 +58,3 @@ def _case(results: Results, case: str) -> str:
             f"| {summary.epochs} | {compared} |"
         )
     return "\n".join(lines)
-
-
-def _empty_epoch(results: Results) -> str:
-    epoch_s, bare_s = median(results.empty_epoch_s), median(results.bare_job_s)
-    ratio = epoch_s / bare_s
-    verdict = "within" if ratio <= MAX_EPOCH_RATIO else "above"
-    return "\n".join(
-        [
-            "## An empty epoch of two waves",
-            "",
-            "| | Milliseconds, median | Fastest to slowest |",
-            "|---|---:|---:|",
-            _milliseconds("epoch, checkpointed", results.empty_epoch_s),
-            _milliseconds("bare Spark job of the same shape", results.bare_job_s),
-            "",
-            f"Over {len(results.empty_epoch_s)} of each in turn, an epoch costs {ratio:.2f} bare jobs, "
-            f"{verdict} the limit of {MAX_EPOCH_RATIO}.",
-        ]
-    )
-
-
-def _milliseconds(name: str, seconds: list[float]) -> str:
-    return f"| {name} | {median(seconds) * 1e3:.0f} | {min(seconds) * 1e3:.0f} to {max(seconds) * 1e3:.0f} |"

@@ -43,9 +43,6 @@ class Results:
     answer_rows: int = 0
     input_bytes: int = 0
     runs: list[Run] = field(default_factory=list)
-    #: Seconds of empty epochs, and of bare jobs of the same shape.
-    empty_epoch_s: list[float] = field(default_factory=list)
-    bare_job_s: list[float] = field(default_factory=list)
 
     def summaries(self, case: str) -> list[Summary]:
         """In the order in which the engines first ran."""
