@@ -69,7 +69,8 @@ def measure(folder: Path) -> dict[str, list[float]]:
         os.killpg(job.pid, signal.SIGKILL)
         job.wait()
         started = time.perf_counter()
-        subprocess.run([sys.executable, "-c", PLAIN], check=True, stderr=subprocess.DEVNULL)
+        environment = os.environ | {"PYSPARK_PYTHON": sys.executable}
+        subprocess.run([sys.executable, "-c", PLAIN], check=True, stderr=subprocess.DEVNULL, env=environment)
         plain.append(time.perf_counter() - started)
         job = start(file)
     os.killpg(job.pid, signal.SIGKILL)
