@@ -55,7 +55,7 @@ def installed_in(environment: str) -> Sequence[Distribution]:
 def test_arguments(environment: str) -> list[str]:
     """What pytest is asked to run; empty for an environment without tests."""
     if environment == INTEGRATION:
-        return ["tests/integration", "tests/chaos", "tests/exactly_once"]
+        return ["tests/lives", "tests/nexmark", "tests/integration", "tests/chaos", "tests/exactly_once"]
     subject = distribution_of(environment)
     if subject is None:
         return []

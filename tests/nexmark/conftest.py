@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import arroyo_nexmark.source
 import pytest
 
-from .answers import Tables, make_events
-from .lives import Events
+from ..lives.answers import Tables
+from ..lives.places import ROOT, empty_folder
+from .events import Events, make_events
 
-ROOT = Path(__file__).resolve().parents[2]
-#: Where a sync costs nothing.
-MEMORY = Path("/dev/shm")
 #: So that even one epoch takes many batches.
 BATCH_ROWS = 700
 
@@ -22,8 +19,7 @@ BATCH_ROWS = 700
 @pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The current folder, from which a pipeline finds its data, and into which it writes."""
-    with tempfile.TemporaryDirectory(prefix="nexmark-", dir=MEMORY if MEMORY.is_dir() else None) as name:
-        path = Path(name)
+    with empty_folder() as path:
         (path / "examples").symlink_to(ROOT / "examples")
         monkeypatch.chdir(path)
         yield path

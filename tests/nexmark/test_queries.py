@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from .answers import Tables, answer, differences, read_written
-from .conftest import ROOT
-from .lives import LIVES, Events, Life, Query, killed_at_every_epoch
+from ..lives.answers import Tables, answer, differences, read_written
+from ..lives.lives import LIVES, Life, PipelineFile, killed_at_every_epoch
+from ..lives.places import ROOT
+from .events import Events
 
 QUERIES = sorted((ROOT / "examples" / "nexmark").glob("q*.yaml"), key=lambda path: int(path.stem[1:]))
 
@@ -38,7 +39,7 @@ def test_a_query_gives_the_rows_of_duckdb(
     path: Path, life: Life, folder: Path, tables_of: Callable[[Events], Tables]
 ) -> None:
     events = EVENTS.get(path.stem, BIDS)
-    life(Query(path, events))
+    life(PipelineFile(path, epoch_rows=events.epoch_rows, settings={"nexmark.source": events.source}))
     expected = answer(Path(__file__).with_name(f"{path.stem}.sql").read_text(), tables_of(events))
     found = read_written(folder / "out" / "nexmark" / path.stem, expected.schema)
     if path.stem in DEFINED:

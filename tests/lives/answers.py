@@ -1,8 +1,7 @@
-"""What DuckDB says of the same events, and how what a pipeline wrote differs from it."""
+"""What DuckDB says of the same rows, and how what a pipeline wrote differs from it."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -11,30 +10,9 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.json as pj
 
-from arroyo_core.testing import run_in_process
-
-TABLES = ("bid", "auction", "person")
 Tables = Mapping[str, pa.Table]
 #: Rows, and whether they are there (1) or were taken back (-1).
 SignedRows = Sequence[tuple[pa.Table, int]]
-
-
-def make_events(source: Mapping[str, object], folder: Path) -> Tables:
-    """All tables of Nexmark as the source makes them."""
-    sources = [{"id": table, "operator": "nexmark.source", "config": {**source, "table": table}} for table in TABLES]
-    sinks = [
-        {
-            "id": f"{table}_files",
-            "operator": "filesystem.sink",
-            "inputs": [table],
-            "config": {"path": str(folder / table)},
-        }
-        for table in TABLES
-    ]
-    path = folder / "events.yaml"
-    path.write_text(json.dumps({"name": "events", "nodes": [*sources, *sinks]}))
-    assert run_in_process(path).is_finished
-    return {table: read_parquet(folder / table) for table in TABLES}
 
 
 def answer(query: str, tables: Tables) -> pa.Table:

@@ -1,10 +1,9 @@
-"""A query of Nexmark on few events: run whole, killed again and again, or resumed at other parallelisms."""
+"""A job of a pipeline file: run whole, killed again and again, or resumed at other parallelisms."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from google.protobuf import json_format
@@ -18,20 +17,9 @@ from arroyo_core.runtime.lanes import InlineLanes
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.runtime.results import JobResult
 
-SOURCE = "nexmark.source"
-
 #: How the lives of a job end, one after the other: at the end of an epoch; between publication and commit; again at the
 #: end of one; with an epoch that nobody ever published; and from then on at the end of every epoch.
 DEATHS: tuple[type[Event], ...] = (Committed, Published, Committed, EpochAccepted)
-
-
-@dataclass(frozen=True, slots=True)
-class Events:
-    """What the sources of a query make, and how many of their rows are one epoch."""
-
-    epoch_rows: int
-    #: Fields of the source's config, in their JSON form.
-    source: Mapping[str, object] = field(default_factory=dict)
 
 
 class Killed(BaseException):
@@ -52,12 +40,19 @@ class MortalLanes(InlineLanes):
         return event
 
 
-class Query:
-    """A pipeline file with other events, and the lives that a job of it can have in the current folder."""
+class PipelineFile:
+    """A pipeline file, and the lives that a job of it can have in the current folder.
 
-    def __init__(self, path: Path, events: Events) -> None:
+    `epoch_rows` are the rows of an epoch, of all lives but the first. `settings` are fields of configs, in their JSON
+    form, that all nodes of an operator are given instead of those in the file.
+    """
+
+    def __init__(
+        self, path: Path, *, epoch_rows: int, settings: Mapping[str, Mapping[str, object]] | None = None
+    ) -> None:
         self._path = path
-        self._events = events
+        self._epoch_rows = epoch_rows
+        self._settings = settings or {}
         self._plugins: PluginSet = installed_plugins()
 
     def run_whole(self) -> JobResult:
@@ -74,8 +69,8 @@ class Query:
     def run_rescaled(self) -> JobResult:
         """Two epochs with two subtasks, one with three, and the rest with one."""
         for parallelism in (2, 2, 3):
-            assert not self._live(parallelism, Committed), "the events were all read too early"
-        return self._job(self._plan(1, epoch_rows=self._events.epoch_rows), InlineLanes()).run()
+            assert not self._live(parallelism, Committed), "the rows were all read too early"
+        return self._job(self._plan(1, epoch_rows=self._epoch_rows), InlineLanes()).run()
 
     def _deaths(self) -> Iterator[type[Event]]:
         yield from DEATHS
@@ -85,7 +80,7 @@ class Query:
     def _live(self, parallelism: int, death: type[Event]) -> bool:
         """One life, with everything made anew; whether it came to its end by itself."""
         try:
-            result = self._job(self._plan(parallelism, epoch_rows=self._events.epoch_rows), MortalLanes(death)).run()
+            result = self._job(self._plan(parallelism, epoch_rows=self._epoch_rows), MortalLanes(death)).run()
         except Killed:
             return False
         assert result.is_finished
@@ -101,31 +96,31 @@ class Query:
         checkpoint = dataclasses.replace(
             plan.checkpoint, url=Path("state").absolute().as_uri(), rows=epoch_rows, interval_ms=3_600_000
         )
-        nodes = {name: self._with_events(node) for name, node in plan.nodes.items()}
+        nodes = {name: self._with_settings(node) for name, node in plan.nodes.items()}
         return dataclasses.replace(plan, nodes=nodes, checkpoint=checkpoint)
 
-    def _with_events(self, node: Node) -> Node:
-        if node.operator != SOURCE:
+    def _with_settings(self, node: Node) -> Node:
+        if node.operator not in self._settings:
             return node
-        message = self._plugins.registry.constructors[SOURCE].config_type.FromString(node.config)
-        json_format.ParseDict(dict(self._events.source), message)
+        message = self._plugins.registry.constructors[node.operator].config_type.FromString(node.config)
+        json_format.ParseDict(dict(self._settings[node.operator]), message)
         return dataclasses.replace(node, config=message.SerializeToString())
 
 
 #: A life of a job, and what must hold of it apart from its rows.
-Life = Callable[[Query], None]
+Life = Callable[[PipelineFile], None]
 
 
-def whole(query: Query) -> None:
-    assert query.run_whole().is_finished
+def whole(file: PipelineFile) -> None:
+    assert file.run_whole().is_finished
 
 
-def killed_at_every_epoch(query: Query) -> None:
-    assert query.run_killed() > len(DEATHS), "too few epochs for every kind of death"
+def killed_at_every_epoch(file: PipelineFile) -> None:
+    assert file.run_killed() > len(DEATHS), "too few epochs for every kind of death"
 
 
-def rescaled(query: Query) -> None:
-    result = query.run_rescaled()
+def rescaled(file: PipelineFile) -> None:
+    result = file.run_rescaled()
     assert result.is_finished
     assert result.epochs > 0
 
