@@ -149,6 +149,39 @@ class DataError(ArroyoError):
     domain = Domain.USER
 
 
+class UdfDeclarationError(ArroyoError):
+    """A user function is declared wrongly; raised where it is decorated."""
+
+    domain = Domain.USER
+
+
+class UdfError(ArroyoError):
+    """Code of a user function failed, or gave what it did not declare.
+
+    `udf` is its name and `source` where it came from; `sample` shows the arguments of one failing call, and
+    `traceback` has the user's frames only. All but the name may be empty.
+    """
+
+    domain = Domain.USER
+
+    def __init__(self, message: str, *, udf: str, source: str = "", sample: str = "", traceback: str = "") -> None:
+        super().__init__(message)
+        self.udf = udf
+        self.source = source
+        self.sample = sample
+        self.traceback = traceback
+
+    @property
+    def summary(self) -> str:
+        """All but the traceback, on one line where the message is."""
+        origin = f" of {self.source}" if self.source else ""
+        sample = f"; called with {self.sample}" if self.sample else ""
+        return f"UDF {self.udf!r}{origin}: {self.message}{sample}"
+
+    def __str__(self) -> str:
+        return f"{self.summary}\n{self.traceback}".rstrip()
+
+
 class ExternalError(ArroyoError):
     """A service outside failed; the same call may work later."""
 
