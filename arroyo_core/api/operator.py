@@ -16,7 +16,7 @@ Along a chain every step goes from head to tail.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -101,6 +101,15 @@ class ArrowOperator(_Described):
         """
         return None
 
+    def needed_columns(self, inputs: Sequence[ArroyoSchema], needed: Set[str]) -> Sequence[Set[str] | None]:
+        """For each input the columns that this operator reads or hands on, if of its output only `needed` are used.
+
+        None for all of them. Called at plan time. Sources leave out what nobody needs, and everything
+        behind them is then typed again, with fewer columns. An operator that keeps rows whole in its state, or
+        compares the types of its inputs, answers None: its state must not depend on what comes after it.
+        """
+        return [None] * len(inputs)
+
     def routing_keys(self, inputs: Sequence[ArroyoSchema]) -> Sequence[tuple[str, ...] | None]:
         """For each input the columns it must be partitioned by; None where any split will do.
 
@@ -183,6 +192,13 @@ class ArrowOperator(_Described):
 
 class SourceOperator(_Described):
     """Brings rows in. One instance serves one subtask; `run` has a thread of its own."""
+
+    def is_selective(self) -> bool:
+        """Whether it emits the columns of `ctx.output_schema` and reads no others.
+
+        The planner then takes columns out of it that no other node needs.
+        """
+        return False
 
     def on_start(self, ctx: SourceContext) -> None:
         """Prepare: take views of the tables from `ctx.table_manager`, open connections."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from arroyo_core.api import DisplayableOperator
@@ -16,9 +16,11 @@ from arroyo_core.graph.mistakes import Mistakes
 from arroyo_core.graph.operators import PlannedOperator, construct_operator
 from arroyo_core.graph.partials import insert_partials
 from arroyo_core.graph.plan import Node, Plan
+from arroyo_core.graph.pruning import derive_source_schemas
 from arroyo_core.graph.schemas import TypedNode, type_nodes
 from arroyo_core.graph.spec import MAX_PARALLELISM, PipelineSpec, read_spec
 from arroyo_core.graph.topology import topological_order
+from arroyo_core.graph.udfs import BundleLoader, load_udfs
 from arroyo_core.plugin import PluginSet
 
 
@@ -36,14 +38,20 @@ class PlannedPipeline:
 
 
 def plan_pipeline(
-    path: str | Path, *, plugins: PluginSet, environment: Mapping[str, str], parallelism: int | None = None
+    path: str | Path,
+    *,
+    plugins: PluginSet,
+    environment: Mapping[str, str],
+    parallelism: int | None = None,
+    bundles: BundleLoader | None = None,
 ) -> Plan:
     """The plan of a pipeline file.
 
     `parallelism` replaces the pipeline's own number, not that of single nodes. Reads schemas
-    through the plugins, and runs nothing. Raises `InvalidPipelineError` with every mistake.
+    through the plugins, and runs nothing. `bundles` opens the pipeline's `udfs`, which are imported.
+    Raises `InvalidPipelineError` with every mistake.
     """
-    return plan_file(path, plugins=plugins, environment=environment, parallelism=parallelism).plan
+    return plan_file(path, plugins=plugins, environment=environment, parallelism=parallelism, bundles=bundles).plan
 
 
 def plan_text(
@@ -53,19 +61,25 @@ def plan_text(
     environment: Mapping[str, str],
     file: str = "<text>",
     parallelism: int | None = None,
+    bundles: BundleLoader | None = None,
 ) -> Plan:
     """Like `plan_pipeline`, from YAML in memory; `file` is its name in errors."""
     mistakes = Mistakes()
-    return _plan(text, file, plugins, Environment(environment), parallelism, mistakes).plan
+    return _plan(text, file, plugins, Environment(environment), parallelism, bundles, mistakes).plan
 
 
 def plan_file(
-    path: str | Path, *, plugins: PluginSet, environment: Mapping[str, str], parallelism: int | None = None
+    path: str | Path,
+    *,
+    plugins: PluginSet,
+    environment: Mapping[str, str],
+    parallelism: int | None = None,
+    bundles: BundleLoader | None = None,
 ) -> PlannedPipeline:
     """Like `plan_pipeline`, with what a person may be shown."""
     mistakes = Mistakes()
     text = _read(path, mistakes)
-    return _plan(text, str(path), plugins, Environment(environment), parallelism, mistakes)
+    return _plan(text, str(path), plugins, Environment(environment), parallelism, bundles, mistakes)
 
 
 def _read(path: str | Path, mistakes: Mistakes) -> str:
@@ -86,6 +100,7 @@ def _plan(
     plugins: PluginSet,
     environment: Environment,
     parallelism: int | None,
+    bundles: BundleLoader | None,
     mistakes: Mistakes,
 ) -> PlannedPipeline:
     if parallelism is not None and not 1 <= parallelism <= MAX_PARALLELISM:
@@ -95,6 +110,7 @@ def _plan(
         mistakes.raise_if_any()
         raise AssertionError("a document that cannot be read has a mistake")
     spec = read_spec(root, mistakes)
+    plugins, pins = load_udfs(spec, bundles, plugins=plugins, environment=environment, mistakes=mistakes)
     nodes = unique_nodes(spec.nodes, mistakes)
     # Also those of a taken id: their operators and configs have mistakes of their own to report.
     for node in spec.nodes:
@@ -111,7 +127,11 @@ def _plan(
     widths = {name: nodes[name].parallelism or parallelism or spec.parallelism for name in order}
     typed = type_nodes(order, operators, widths)
     mistakes.raise_if_any()
-    plan = _assemble(spec, order, operators, typed, widths)
+    sources = derive_source_schemas(order, operators, typed)
+    if any(typed[name].output_schema != schema for name, schema in sources.items()):
+        typed = type_nodes(order, operators, widths, known=sources)
+        mistakes.raise_if_any()
+    plan = replace(_assemble(spec, order, operators, typed, widths), udfs=pins)
     mistakes.raise_if_any()
     return PlannedPipeline(
         plan=plan,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from arroyo_core.api import ArroyoSchema
 from arroyo_core.api.hashing import is_hashable
@@ -22,18 +23,23 @@ class TypedNode:
 
 
 def type_nodes(
-    order: Sequence[str], operators: Mapping[str, PlannedOperator], parallelism: Mapping[str, int]
+    order: Sequence[str],
+    operators: Mapping[str, PlannedOperator],
+    parallelism: Mapping[str, int],
+    *,
+    known: Mapping[str, ArroyoSchema] = MappingProxyType({}),
 ) -> dict[str, TypedNode]:
     """Type the nodes in topological order; mistakes are recorded at their nodes.
 
     A node is left out if it, or any of its inputs, could not be typed: one mistake, one message.
+    The outputs of nodes in `known` are what is said there.
     """
     typed: dict[str, TypedNode] = {}
     for name in order:
         operator = operators.get(name)
         if operator is None or not _has_typed_inputs(operator, typed):
             continue
-        found = _type_node(operator, typed, parallelism)
+        found = _type_node(operator, typed, parallelism, known.get(name))
         if found is not None:
             typed[name] = found
     return typed
@@ -47,13 +53,18 @@ def _has_typed_inputs(operator: PlannedOperator, typed: Mapping[str, TypedNode])
 
 
 def _type_node(
-    operator: PlannedOperator, typed: Mapping[str, TypedNode], parallelism: Mapping[str, int]
+    operator: PlannedOperator,
+    typed: Mapping[str, TypedNode],
+    parallelism: Mapping[str, int],
+    known: ArroyoSchema | None,
 ) -> TypedNode | None:
     inner = operator.constructed.inner
     inputs = _input_schemas(operator, typed)
     if inputs is None:
         return None
-    output = operator.boundary.call("output_schema()", lambda: inner.output_schema(inputs), expected=ArroyoSchema)
+    output = known or operator.boundary.call(
+        "output_schema()", lambda: inner.output_schema(inputs), expected=ArroyoSchema
+    )
     edges = _edges(operator, inputs, parallelism) if output is not None else None
     sides = _side_schemas(operator, inputs) if output is not None else None
     if output is None or edges is None or sides is None:

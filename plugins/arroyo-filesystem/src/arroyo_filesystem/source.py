@@ -84,6 +84,10 @@ class FilesystemSource(SourceOperator):
         debezium.key_columns(schema, settings.primary_key)
         return with_updating(stream)
 
+    def is_selective(self) -> bool:
+        """Text is parsed whole, and a row is good or bad as a whole; changes are told apart by all their columns."""
+        return not self._settings.format.is_text
+
     def tables(self) -> dict[str, TableConfig]:
         tables = dict(global_table_config(TABLE, "the splits of the files, and how far each is read"))
         if self._settings.dead_letter is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -36,6 +36,10 @@ class Filter(ArrowOperator):
             sql = self._predicate.sql
             raise ConfigError(f"the predicate is {found}, not boolean", field="predicate", value=sql)
         return inputs[0]
+
+    def needed_columns(self, inputs: Sequence[ArroyoSchema], needed: Set[str]) -> Sequence[Set[str] | None]:
+        compiled = compile_expressions([self._predicate], inputs[0].schema, self._registry)
+        return [needed | compiled.columns]
 
     def display(self) -> DisplayableOperator:
         return DisplayableOperator(self.name(), [("predicate", self._predicate.sql)])

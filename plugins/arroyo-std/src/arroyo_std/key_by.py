@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 import pyarrow as pa
 
@@ -24,6 +24,9 @@ class KeyBy(ArrowOperator):
             check_column(key, inputs[0].names, field=f"keys[{position}]")
         check_unique(self._keys, field="keys")
         return inputs[0].with_keys(self._keys)
+
+    def needed_columns(self, inputs: Sequence[ArroyoSchema], needed: Set[str]) -> Sequence[Set[str] | None]:
+        return [needed | set(self._keys)]
 
     def routing_keys(self, inputs: Sequence[ArroyoSchema]) -> Sequence[tuple[str, ...] | None]:
         return [self._keys]

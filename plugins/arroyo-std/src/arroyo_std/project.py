@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -77,6 +77,18 @@ class Project(ArrowOperator):
         schema = pa.schema([_field(column, stream.schema, computed) for column in columns])
         copies = {column.name: column.source for column in columns if isinstance(column, _Copied)}
         return derive_stream(stream, schema, copies)
+
+    def needed_columns(self, inputs: Sequence[ArroyoSchema], needed: Set[str]) -> Sequence[Set[str] | None]:
+        """All that it computes, needed or not: a row that an expression cannot compute fails the pipeline either way.
+
+        Where it is told what to drop, only the columns that somebody needs stay.
+        """
+        names = inputs[0].names
+        compiled = self._compile(self._expressions, inputs[0].schema)
+        computed = compiled.columns if compiled else frozenset()
+        copied = {column.source for column in self._columns(names, {}) if isinstance(column, _Copied)}
+        staying = copied if self._keep else copied & needed
+        return [computed | staying | set(self._drop) | ({UPDATING_META} & set(names))]
 
     def display(self) -> DisplayableOperator:
         fields = [(label, ", ".join(names)) for label, names in (("keep", self._keep), ("drop", self._drop)) if names]

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
-from datafusion import Expr, ScalarUDF, SessionConfig, SessionContext
+from datafusion import Expr, LogicalPlan, ScalarUDF, SessionConfig, SessionContext
 
 from arroyo_core.api import Registry
 from arroyo_core.errors import ConfigError, DataError
@@ -61,6 +61,7 @@ class CompiledExpressions:
         self._parsed: list[Expr] = [stream.parse_sql_expr(expression.sql) for expression in expressions]
         names = [expression.name for expression in expressions]
         frame = stream.select(*(parsed.alias(name) for parsed, name in zip(self._parsed, names, strict=True)))
+        self._frame = frame
         self._plan = frame.execution_plan()
         #: What `evaluate` yields: every field nullable, no views, no dictionaries.
         self.schema = pa.schema([pa.field(field.name, normal_type(field.type)) for field in frame.schema()])
@@ -70,6 +71,11 @@ class CompiledExpressions:
             for name, parsed in zip(names, self._parsed, strict=True)
             if parsed.variant_name() == "Column"
         }
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The columns of the input that the expressions read."""
+        return scanned_columns(self._frame.optimized_logical_plan())
 
     @property
     def steps(self) -> list[str]:
@@ -167,6 +173,13 @@ def _check(expression: Expression, schema: pa.Schema, registry: Registry) -> Non
         raise ConfigError("the expression is NULL, without a type; cast it to one", field=field, value=sql)
     # Some mistakes (an unknown unit of date_trunc) show only when a function is called.
     compiled.execute(empty_batch(schema))
+
+
+def scanned_columns(plan: LogicalPlan) -> frozenset[str]:
+    """The columns that an optimised plan reads of its only table."""
+    while plan.inputs():
+        (plan,) = plan.inputs()
+    return frozenset(name for _, name in plan.to_variant().projection())
 
 
 def open_session(registry: Registry, settings: Mapping[str, str] = MappingProxyType({})) -> SessionContext:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 import pyarrow as pa
 from datafusion import Expr, LogicalPlan, SessionContext, SQLOptions
@@ -20,7 +20,7 @@ from arroyo_core.errors import ConfigError, DataError
 from arroyo_std import sql_errors
 from arroyo_std.columns import derive_stream, normal_type
 from arroyo_std.slot import BatchSlot, empty_batch
-from arroyo_std.sql import open_session
+from arroyo_std.sql import open_session, scanned_columns
 
 #: The name of the input inside a query.
 TABLE = "input"
@@ -126,6 +126,9 @@ class SqlQuery(ArrowOperator):
             )
         return derive_stream(stream, compiled.schema, copies)
 
+    def needed_columns(self, inputs: Sequence[ArroyoSchema], needed: Set[str]) -> Sequence[Set[str] | None]:
+        return [read_columns(self._query, inputs[0].schema, self._registry)]
+
     def display(self) -> DisplayableOperator:
         return DisplayableOperator(self.name(), [("query", " ".join(self._query.split()))])
 
@@ -152,6 +155,14 @@ def check_query(query: str, schema: pa.Schema, registry: Registry) -> CompiledQu
     except Exception as error:
         raise _explain(error, query, schema) from error
     return compiled
+
+
+def read_columns(query: str, schema: pa.Schema, registry: Registry) -> frozenset[str]:
+    """The columns that a query reads, in its result or in its conditions."""
+    context = open_session(registry)
+    # A table in memory takes no conditions into its scan, so that their columns are among those it is asked for.
+    context.register_record_batches(TABLE, [[empty_batch(schema)]])
+    return scanned_columns(context.sql_with_options(query, _SELECT_ONLY).optimized_logical_plan())
 
 
 def _explain(error: Exception, query: str, schema: pa.Schema) -> ConfigError:

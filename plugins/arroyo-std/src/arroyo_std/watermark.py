@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -89,6 +89,15 @@ class WatermarkGenerator(ArrowOperator):
             return None
         interval = timedelta(microseconds=self._settings.idle_time_us) / _TICKS_PER_IDLE_TIME
         return min(max(interval, _MIN_TICK), _MAX_TICK)
+
+    def needed_columns(self, inputs: Sequence[ArroyoSchema], needed: Set[str]) -> Sequence[Set[str] | None]:
+        column = self._settings.column
+        read = (
+            compile_expressions(self._expressions, inputs[0].schema, self._registry).columns
+            if self._expressions
+            else ()
+        )
+        return [{*needed, *([column] if column else []), *read}]
 
     def display(self) -> DisplayableOperator:
         settings = self._settings

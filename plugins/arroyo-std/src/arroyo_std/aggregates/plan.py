@@ -47,6 +47,15 @@ class AggregatePlan:
         """Whether the states of many rows are smaller than the rows."""
         return all(aggregate.is_compact for aggregate in self.aggregates)
 
+    @property
+    def columns(self) -> frozenset[str]:
+        """The columns of the input that the aggregates and their filters read."""
+        named = frozenset(name for spec in self._specs for name in (spec.column, spec.other) if name)
+        expressions = [Expression(name=f"f{place}", sql=sql, field="") for place, sql in enumerate(self._filters)]
+        if not expressions:
+            return named
+        return named | compile_expressions(expressions, self._schema, self._registry).columns
+
     def check(self) -> None:
         """Type the filters; for plan time. Raises `ConfigError` at the first that is no condition."""
         for spec in self._specs:

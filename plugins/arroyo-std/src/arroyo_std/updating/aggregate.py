@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ from arroyo_core.api import (
     Watermark,
 )
 from arroyo_core.api.units import format_duration_us
-from arroyo_core.api.updating import split_updates
+from arroyo_core.api.updating import UPDATING_META, split_updates
 from arroyo_core.state import timestamp_table_config
 from arroyo_std.aggregates.groups import Groups
 from arroyo_std.aggregates.keys import key_columns
@@ -133,6 +133,11 @@ class UpdatingAggregate(ArrowOperator):
         self._layout = self._make_layout(partial_input(inputs[0]) or inputs[0])
         self._layout.plan.check()
         return self._layout.output
+
+    def needed_columns(self, inputs: Sequence[ArroyoSchema], needed: Set[str]) -> Sequence[Set[str] | None]:
+        stream = inputs[0]
+        beside = [name for name in stream.names if name in (stream.timestamp_column, UPDATING_META)]
+        return [{*self._settings.keys, *self._make_layout(stream).plan.columns, *beside}]
 
     def routing_keys(self, inputs: Sequence[ArroyoSchema]) -> Sequence[tuple[str, ...] | None]:
         return [self._settings.keys]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -117,6 +117,14 @@ class WindowOperator(ArrowOperator):
         self._layout = self._make_layout(stream)
         self._layout.plan.check()
         return self._layout.output
+
+    def needed_columns(self, inputs: Sequence[ArroyoSchema], needed: Set[str]) -> Sequence[Set[str] | None]:
+        if self._settings.keeps_late:
+            return [None]
+        time_column = inputs[0].timestamp_column
+        return [
+            {*self._settings.keys, *self._make_layout(inputs[0]).plan.columns, *([time_column] if time_column else [])}
+        ]
 
     def side_outputs(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, ArroyoSchema]:
         # No event time: these rows are older than the watermarks that go with them.
