@@ -50,7 +50,7 @@ class Policy:
     """What the controller is free to decide within."""
 
     interval_ms: int
-    #: Garbage is collected after this many epochs.
+    #: Garbage is collected once in this many epochs.
     keep: int = 10
     #: How often a job restarts from its last checkpoint by itself; health in between resets the count.
     max_restarts: int = 20
@@ -71,17 +71,19 @@ class Controller:
         self._next_epoch = 0
         #: The epoch in the run lane.
         self._running: RunEpoch | None = None
+        #: It was given up: whatever its lane answers, a failure to be cancelled included, means nothing.
+        self._is_cancelled = False
         #: An accepted epoch that waits for the publish lane. While there is one, no epoch starts.
         self._accepted: int | None = None
         #: The publish lane restores, publishes or commits.
         self._is_publishing = False
         self._is_collecting = False
-        self._uncollected = 0
         self._timers = 0
         #: Nothing starts before this timer fires, but for a stop.
         self._awaited: int | None = None
         #: Nothing starts while this is set, and when all lanes are quiet it is dealt with.
         self._failure: Failed | None = None
+        self._fatal: Failed | None = None
         self._failures = 0
         self._failed_ms = 0
         self._discards = 0
@@ -99,6 +101,11 @@ class Controller:
     def is_ended(self) -> bool:
         """After `Finish` or `Fail`; later events change nothing."""
         return self._is_ended
+
+    @property
+    def fatal(self) -> Failed | None:
+        """What `Fail` was for: of several failures the one that counted."""
+        return self._fatal
 
     def handle(self, event: Event, time_ms: int) -> list[Instruction]:
         """What to do now. `time_ms` is a clock that never goes back."""
@@ -120,7 +127,7 @@ class Controller:
                 return [Commit(epoch)]
             case Published() | Committed():
                 self._is_publishing = False
-                return self._collect()
+                return self._collect(event.epoch)
             case Collected():
                 self._is_collecting = False
             case StopRequested():
@@ -141,8 +148,8 @@ class Controller:
             self._outcome = Outcome.STOPPED
 
     def _on_accepted(self, event: EpochAccepted) -> None:
-        ran, self._running = self._running, None
-        if ran is None or self._failure is not None or self._stop is StopMode.IMMEDIATE:
+        ran = self._running
+        if self._end_run() or ran is None:
             return
         self._accepted = event.epoch
         self._next_epoch = event.epoch + 1
@@ -160,7 +167,8 @@ class Controller:
             self._outcome = Outcome.STOPPED
 
     def _on_discarded(self, event: EpochDiscarded) -> None:
-        self._running = None
+        if self._end_run():
+            return
         self._discards += 1
         if self._discards > self._policy.max_discards:
             self._failure = Failed(Lane.RUN, event.reason, is_retriable=False)
@@ -173,7 +181,7 @@ class Controller:
         if self._running is None:
             return []
         if mode is StopMode.IMMEDIATE:
-            return [CancelEpoch()]
+            return self._cancel()
         return [EndEpoch()] if self._running.stop is None else []
 
     def _on_failed(self, event: Failed, time_ms: int) -> list[Instruction]:
@@ -182,7 +190,8 @@ class Controller:
             self._is_collecting = False
             return []
         if event.lane is Lane.RUN:
-            self._running = None
+            if self._end_run():
+                return []
         else:
             self._is_publishing = False
         if self._failure is not None and not self._failure.is_retriable:
@@ -194,7 +203,16 @@ class Controller:
             self._failed_ms = time_ms
         self._failure = event
         # An epoch that builds on one that cannot be published is worth nothing.
-        return [CancelEpoch()] if self._running is not None else []
+        return self._cancel() if self._running is not None else []
+
+    def _cancel(self) -> list[Instruction]:
+        self._is_cancelled = True
+        return [CancelEpoch()]
+
+    def _end_run(self) -> bool:
+        """The run lane answered; whether its epoch had been given up."""
+        is_cancelled, self._is_cancelled, self._running = self._is_cancelled, False, None
+        return is_cancelled
 
     def _advance(self) -> list[Instruction]:
         """Start whatever can start now."""
@@ -242,35 +260,36 @@ class Controller:
         """Nothing is under way any more: restart after a while, or give up."""
         self._failure = self._accepted = None
         if not failure.is_retriable:
-            return self._fail(failure.reason)
+            return self._fail(failure, failure.reason)
         if self._stop is StopMode.IMMEDIATE or (self._stop is not None and self._is_lost):
             return self._finish(Outcome.STOPPED)
         if self._failures > self._policy.max_restarts:
-            return self._fail(f"{failure.reason} (given up after {self._policy.max_restarts} restarts)")
+            return self._fail(failure, f"{failure.reason} (given up after {self._policy.max_restarts} restarts)")
         self._is_lost = True
         self._outcome = None
         if self._stop is not None:
             return self._restore()
-        return [self._wait(derive_backoff_ms(self._failures, seed=self._policy.seed), failure.reason)]
+        delay_ms = derive_backoff_ms(self._failures, seed=self._policy.seed)
+        return [self._wait(delay_ms, failure.reason, is_restart=True)]
 
-    def _collect(self) -> list[Instruction]:
-        self._uncollected += 1
-        if self._uncollected < self._policy.keep or self._is_collecting:
+    def _collect(self, epoch: int) -> list[Instruction]:
+        # By the number, not by a count since the start: a job may always be started for a few epochs only.
+        if epoch % self._policy.keep or self._is_collecting:
             return []
-        self._uncollected, self._is_collecting = 0, True
+        self._is_collecting = True
         return [CollectGarbage()]
 
-    def _wait(self, delay_ms: int, reason: str) -> StartTimer:
+    def _wait(self, delay_ms: int, reason: str, *, is_restart: bool = False) -> StartTimer:
         self._timers += 1
         self._awaited = self._timers
-        return StartTimer(self._timers, delay_ms, reason)
+        return StartTimer(self._timers, delay_ms, reason, is_restart)
 
     def _finish(self, outcome: Outcome) -> list[Instruction]:
         self._is_ended = True
         return [Finish(outcome)]
 
-    def _fail(self, reason: str) -> list[Instruction]:
-        self._is_ended = True
+    def _fail(self, failure: Failed, reason: str) -> list[Instruction]:
+        self._is_ended, self._fatal = True, failure
         return [Fail(reason)]
 
 

@@ -174,6 +174,8 @@ class StartTimer:
     delay_ms: int
     #: For people: why the job waits.
     reason: str
+    #: The job then goes on from its last checkpoint.
+    is_restart: bool = False
 
 
 @dataclass(frozen=True, slots=True)

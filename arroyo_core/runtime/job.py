@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from typing import Protocol
 
 from arroyo_core.api import Clock, SystemClock
-from arroyo_core.errors import ArroyoError, ExchangeError, RetryHint, retry_hint
+from arroyo_core.errors import ExchangeError, RetryHint, retry_hint
 from arroyo_core.graph.plan import Plan
 from arroyo_core.plugin import PluginSet
 from arroyo_core.runtime.controller import Controller, Policy
@@ -136,8 +136,8 @@ class Job:
         self._started_s = 0.0
         self._has_started = False
         self._stop_file: StopFile
-        #: What the last failure was; raised if the controller gives up.
-        self._error: Exception | None = None
+        #: What was raised for each failure since the last restart; the controller says which of them counts.
+        self._errors: dict[Failed, Exception] = {}
         self._resources = ExitStack()
 
     @property
@@ -180,7 +180,6 @@ class Job:
                 self._on_committed(event.epoch)
             case EpochDiscarded():
                 logger.warning("epoch %d is discarded and run again: %s", event.epoch, event.reason)
-                self._error = ExchangeError(event.reason)
             case Failed(lane=Lane.COLLECT):
                 logger.warning("garbage could not be collected, it will be tried again: %s", event.reason)
         for instruction in self._controller.handle(event, time_ms):
@@ -210,18 +209,24 @@ class Job:
                 self._log.write_rest(self._backend.generation)
             case Fail(reason):
                 self._log.write_rest(self._backend.generation)
-                raise self._error or ArroyoError(reason)
+                raise self._error(reason)
 
     def _start(self, lane: Lane, step: Callable[[], Event]) -> None:
         def work() -> Event:
             try:
                 return step()
             except Exception as error:
-                if lane is not Lane.COLLECT:
-                    self._error = error
-                return Failed(lane, str(error), is_retriable=retry_hint(error) is RetryHint.WITH_BACKOFF)
+                failed = Failed(lane, str(error), is_retriable=retry_hint(error) is RetryHint.WITH_BACKOFF)
+                self._errors[failed] = error
+                return failed
 
         self._lanes.start(lane, work)
+
+    def _error(self, reason: str) -> Exception:
+        """What the job ends with: the failure that counted, not one that came of it."""
+        fatal = self._controller.fatal
+        # Epochs that were discarded too often raised nothing.
+        return self._errors[fatal] if fatal in self._errors else ExchangeError(reason)
 
     def _ask(self, what: str, ask: Callable[[], None]) -> None:
         """Hurry the running epoch; where that cannot be said, it ends by itself all the same."""
@@ -242,14 +247,14 @@ class Job:
         self._start(Lane.PUBLISH, publish)
 
     def _wait(self, instruction: StartTimer) -> None:
-        if self._error is not None:
+        if instruction.is_restart:
             self.result.restarts += 1
             logger.warning(
                 "%s; the job goes on from its last checkpoint in %.1f s",
                 instruction.reason,
                 instruction.delay_ms / 1000,
             )
-            self._error = None
+            self._errors.clear()
         self._lanes.start_timer(instruction.number, instruction.delay_ms)
 
     def _on_restored(self) -> None:

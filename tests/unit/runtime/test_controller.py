@@ -128,8 +128,26 @@ def test_garbage_is_collected_now_and_then_and_delays_nothing(machine):
     # Only once: it is still under way.
     assert [instructions for instructions in found if instructions] == [[CollectGarbage()]]
     machine(Collected())
-    machine(accepted(10))
-    assert machine(Published(10, needs_commit=False)) == [CollectGarbage()]
+    for epoch in (10, 11):
+        machine(accepted(epoch))
+        assert machine(Published(epoch, needs_commit=False)) == []
+    machine(accepted(12))
+    assert machine(Published(12, needs_commit=False)) == [CollectGarbage()]
+
+
+def test_garbage_is_collected_also_if_every_run_is_short():
+    found = []
+    for start in range(1, 10, 2):
+        machine = Machine()
+        machine(Started())
+        machine(Restored(start))
+        for epoch in (start, start + 1):
+            machine(accepted(epoch))
+            found += [
+                (epoch, item) for item in machine(Published(epoch, needs_commit=False)) if item == CollectGarbage()
+            ]
+            machine(Collected())
+    assert [epoch for epoch, _ in found] == [3, 6, 9]
 
 
 def test_garbage_that_cannot_be_collected_is_no_failure(machine):
@@ -182,6 +200,30 @@ def test_a_failed_publication_gives_up_the_epoch_that_builds_on_it(machine):
     (timer,) = machine(accepted(2))
     assert isinstance(timer, StartTimer)
     assert machine(TimerFired(timer.number)) == [Restore()]
+
+
+def test_an_epoch_that_fails_because_it_was_given_up_does_not_count(machine):
+    machine.to_epoch(1)
+    machine(accepted(1))
+    machine(Failed(Lane.PUBLISH, "the store is away", is_retriable=True))
+    # Whatever a killed task says of itself, the job can go on when the store is back.
+    (timer,) = machine(Failed(Lane.RUN, "a task was killed", is_retriable=False))
+    assert timer == StartTimer(1, timer.delay_ms, "the store is away", is_restart=True)
+
+
+def test_a_job_fails_with_the_cause_and_not_with_what_came_of_it(machine):
+    machine.to_epoch(1)
+    machine(accepted(1))
+    cause = Failed(Lane.PUBLISH, "no permission", is_retriable=False)
+    assert machine(cause) == [CancelEpoch()]
+    assert machine(Failed(Lane.RUN, "a task was killed", is_retriable=False)) == [Fail("no permission")]
+    assert machine.controller.fatal == cause
+
+
+def test_an_immediate_stop_is_no_failure_whatever_the_epoch_that_was_given_up_says(machine):
+    machine.to_epoch(2)
+    machine(StopRequested(StopMode.IMMEDIATE))
+    assert machine(failed(is_retriable=False)) == [Finish(Outcome.STOPPED)]
 
 
 def test_a_failed_epoch_lets_the_one_before_it_be_committed(machine):

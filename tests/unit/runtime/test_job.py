@@ -318,6 +318,22 @@ def test_a_mistake_is_not_retried(lab):
     assert job.result.restarts == 0
 
 
+def test_a_job_ends_with_the_cause_and_not_with_the_epoch_that_was_given_up_for_it(lab):
+    class Killed(LocalExecutor):
+        def run_epoch(self, plan, request):
+            if request.epoch == 2:
+                raise RuntimeError("the job was cancelled")
+            return super().run_epoch(plan, request)
+
+    def refuse(epoch):
+        raise PermissionError(f"epoch {epoch} must not be written there")
+
+    job = lab.job(LINE, executor=Killed(lab.plugins), **EVERY)
+    job.steps.commit = refuse
+    with pytest.raises(PermissionError, match="epoch 1 must not be written there"):
+        job.run()
+
+
 def test_the_event_log_of_a_run_leads_the_controller_to_the_same_decisions(lab, tmp_path):
     job = lab.job(LINE, executor=Outages(lab.plugins, epochs={2: 1}), **EVERY)
     instructions = record_instructions(job)
