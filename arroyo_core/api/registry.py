@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -64,6 +64,21 @@ class Registry:
         """Register a UDF under its own name; raises `PluginError` where it is taken."""
         self._claim("UDF", udf.name)
         self._udfs[udf.name] = udf
+
+    def with_udfs(self, functions: Iterable[Udf], *, origin: Origin = APPLICATION) -> Registry:
+        """A copy that has these functions too; raises `PluginError` naming both for a name that is taken."""
+        copy = Registry()
+        copy._constructors = dict(self._constructors)
+        copy._udfs = dict(self._udfs)
+        copy._origins = dict(self._origins)
+        with copy.registering(origin):
+            for function in functions:
+                copy.add_udf(function)
+        return copy
+
+    def udf_origin(self, name: str) -> Origin:
+        """Who brought this UDF."""
+        return self._origins["UDF", name]
 
     def origin(self, operator: str) -> Origin:
         """The distribution that registered this operator."""

@@ -14,6 +14,7 @@ from importlib.metadata import version
 
 from arroyo_core.cli import plan, plugins, start, state_commands, stop, validate
 from arroyo_core.cli.arguments import parallelism, port, restarts
+from arroyo_core.cli.bundles import add_insecure
 from arroyo_core.cli.diagnostics import render_mistake
 from arroyo_core.cli.exits import FAILURE, INTERRUPTED, MISTAKE
 from arroyo_core.errors import ArroyoError, Domain, InvalidPipelineError, OperatorError, PipelineError, error_domain
@@ -74,6 +75,7 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         metavar="KEY=VALUE",
         help="a Spark setting; may be repeated",
     )
+    add_insecure(parser)
     start.add_arguments(parser)
     parser.add_argument(
         "--max-restarts",

@@ -8,6 +8,7 @@ import os
 from dataclasses import replace
 
 from arroyo_core.cli.arguments import checkpoint, parallelism
+from arroyo_core.cli.bundles import add_insecure, bundle_opener
 from arroyo_core.cli.comparison import comparison_json, comparison_text, needs_allow_drop
 from arroyo_core.cli.exits import MISTAKE, OK
 from arroyo_core.errors import SetupError
@@ -35,6 +36,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         metavar="URL[#JOB[@EPOCH]]",
         help="also compare the pipeline with a checkpoint; the exit code is 2 if a start would need --allow-drop",
     )
+    add_insecure(parser)
     parser.set_defaults(command=plan)
 
 
@@ -42,7 +44,13 @@ def plan(args: argparse.Namespace) -> int:
     if args.against is not None and args.format not in ("text", "json"):
         raise SetupError(f"--against has no --format {args.format}: choose text or json")
     plugins = installed_plugins()
-    pipeline = plan_file(args.file, plugins=plugins, environment=os.environ, parallelism=args.parallelism)
+    pipeline = plan_file(
+        args.file,
+        plugins=plugins,
+        environment=os.environ,
+        parallelism=args.parallelism,
+        bundles=bundle_opener(args),
+    )
     if args.against is None:
         print(VIEWS[args.format](pipeline), end="")
         return OK

@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
     _set_up_logging(progress, is_debug=args.debug)
     conf = parse_conf(args.conf or [])
     options = start_options(args)
-    pipeline = Pipeline.from_yaml(args.file, parallelism=args.parallelism)
+    pipeline = Pipeline.from_yaml(args.file, parallelism=args.parallelism, allow_unpinned=args.insecure_udfs)
     plan = pipeline.plan
     pipeline.check_start(options)
     metrics = JobMetrics(plan)

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 
+from arroyo_core.cli.bundles import add_insecure, bundle_opener
 from arroyo_core.cli.diagnostics import mistake_json, render_mistake
 from arroyo_core.cli.exits import MISTAKE, OK
 from arroyo_core.errors import InvalidPipelineError, PipelineError
@@ -24,6 +25,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="a pipeline in YAML")
     parser.add_argument("--json", action="store_true", help="print the mistakes as a JSON list on stdout")
+    add_insecure(parser)
     parser.set_defaults(command=validate)
 
 
@@ -31,7 +33,7 @@ def validate(args: argparse.Namespace) -> int:
     mistakes: list[PipelineError] = []
     for file in args.files:
         try:
-            plan = plan_pipeline(file, plugins=installed_plugins(), environment=os.environ)
+            plan = plan_pipeline(file, plugins=installed_plugins(), environment=os.environ, bundles=bundle_opener(args))
         except InvalidPipelineError as invalid:
             mistakes += invalid.errors
             if not args.json:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from arroyo_core.graph.plan import Chain, CheckpointSpec, Edge, Node, Plan, Routing
+from arroyo_core.graph.plan import Chain, CheckpointSpec, Edge, Node, Plan, Routing, UdfKind, UdfPin
 
 if TYPE_CHECKING:
     from arroyo_core.graph.planner import PlannedPipeline, plan_file, plan_pipeline, plan_text
@@ -15,6 +15,8 @@ __all__ = [
     "Plan",
     "PlannedPipeline",
     "Routing",
+    "UdfKind",
+    "UdfPin",
     "plan_file",
     "plan_pipeline",
     "plan_text",

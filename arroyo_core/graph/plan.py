@@ -84,6 +84,53 @@ class CheckpointSpec:
     keep: int = 10
 
 
+class UdfKind(StrEnum):
+    """How user functions reach the tasks."""
+
+    #: Fetched by URL.
+    BUNDLE = "bundle"
+    #: Functions of the driver's own program.
+    PICKLE = "pickle"
+    #: Installed everywhere, by pip.
+    DISTRIBUTION = "distribution"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UdfPin:
+    """User functions that the pipeline was planned with; tasks run with these and no others."""
+
+    kind: UdfKind
+    name: str
+    version: str
+    #: In hex; empty for a distribution.
+    sha256: str = ""
+    #: Not in the repr: it may carry a password. None for what is not fetched.
+    url: str | None = field(default=None, repr=False)
+    #: `url` as written, without values of the environment.
+    shown_url: str = ""
+    alias: str | None = None
+    #: Of the functions as they are called, sorted.
+    signatures: tuple[str, ...] = field(default=(), repr=False)
+    #: What tells this code from other code under the same name; by default the digest, or the version.
+    identity: str = ""
+    #: A pickle that travels in the plan, for a job that has no checkpoint url.
+    content: bytes | None = field(default=None, repr=False)
+
+    @property
+    def key(self) -> str:
+        """What people call it: the alias, else the name. Unique in a plan."""
+        return self.alias or self.name
+
+    @property
+    def fingerprint(self) -> str:
+        """Equal for code that may go on from each other's state without a question."""
+        return self.identity or self.sha256 or self.version
+
+    def __str__(self) -> str:
+        digest = f" (sha256 {self.sha256[:12]})" if self.sha256 else ""
+        return f"{self.kind} {self.name} {self.version}".strip() + digest
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """Nodes and chains in topological order, so that inputs come before their consumers."""
@@ -93,6 +140,8 @@ class Plan:
     edges: tuple[Edge, ...]
     chains: tuple[Chain, ...]
     checkpoint: CheckpointSpec = CheckpointSpec()
+    #: In the order of the file, then pickles, then the distributions whose functions are used.
+    udfs: tuple[UdfPin, ...] = ()
 
     @property
     def wave_count(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from arroyo_core.errors import Location
 from arroyo_core.graph.document import Entry, Scalar, YamlList, YamlMap, YamlValue, describe, shown
@@ -16,6 +16,7 @@ MAX_PARALLELISM = 4096
 _INT64_MAX = 2**63 - 1
 _NAME = re.compile(r"(?=.*[A-Za-z0-9_-])[A-Za-z0-9_.-]+")
 _ID = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_ALIAS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SHA256 = re.compile(r"[0-9A-Fa-f]{64}")
 
 
@@ -50,6 +51,19 @@ class NodeSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UdfSpec:
+    """One bundle of user functions as written; `shown_url` holds no values of the environment."""
+
+    at: Location
+    #: Not in the repr: a URL may carry a password.
+    url: str = field(repr=False)
+    shown_url: str
+    url_at: Location
+    sha256: str | None = None
+    alias: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineSpec:
     """A pipeline as written; `shown_name` and `shown_url` hold no values of the environment."""
 
@@ -59,6 +73,7 @@ class PipelineSpec:
     checkpoint: CheckpointSpec
     shown_url: str | None
     nodes: tuple[NodeSpec, ...]
+    udfs: tuple[UdfSpec, ...] = ()
 
 
 def read_spec(root: YamlValue, mistakes: Mistakes) -> PipelineSpec:
@@ -67,7 +82,6 @@ def read_spec(root: YamlValue, mistakes: Mistakes) -> PipelineSpec:
     fields = _fields(root, "a pipeline", keys, mistakes, required=("name", "nodes"))
     url = _optional(fields, "checkpoint")
     shown_url = url.entry("url") if isinstance(url, YamlMap) else None
-    _check_udfs(_optional(fields, "udfs"), mistakes)
     name = _optional(fields, "name")
     return PipelineSpec(
         name=_read_name(name, mistakes),
@@ -76,6 +90,7 @@ def read_spec(root: YamlValue, mistakes: Mistakes) -> PipelineSpec:
         checkpoint=_read_checkpoint(url, mistakes),
         shown_url=shown(shown_url.value) if shown_url else None,
         nodes=_read_nodes(fields.get("nodes"), mistakes),
+        udfs=_read_udfs(_optional(fields, "udfs"), mistakes),
     )
 
 
@@ -162,25 +177,51 @@ def _read_budget_bytes(value: YamlValue, mistakes: Mistakes) -> int | None:
     return size
 
 
-def _check_udfs(value: YamlValue | None, mistakes: Mistakes) -> None:
+def _read_udfs(value: YamlValue | None, mistakes: Mistakes) -> tuple[UdfSpec, ...]:
     if value is None:
-        return
+        return ()
     if not isinstance(value, YamlList):
         mistakes.add(
-            f"'udfs' must be a list of {{url, sha256}}, not {describe(value)}", at=value.at, value=shown(value)
+            f"'udfs' must be a list of {{url, sha256, as}}, not {describe(value)}", at=value.at, value=shown(value)
         )
-        return
-    for index, item in enumerate(value.items):
-        fields = _fields(item, f"udfs[{index}]", ("url", "sha256"), mistakes, required=("url", "sha256"))
-        if "url" in fields:
-            _read_url(fields["url"].value, mistakes)
-        if "sha256" in fields:
-            digest = fields["sha256"].value
-            text = read_string(digest, "'sha256'", mistakes)
-            if text is not None and not _SHA256.fullmatch(text):
-                mistakes.add("'sha256' must be 64 hexadecimal digits", at=digest.at, value=shown(digest))
-    if value.items:
-        mistakes.add("UDF bundles are not supported by this version of arroyo-core", at=value.at)
+        return ()
+    found = [_read_udf(item, f"udfs[{index}]", mistakes) for index, item in enumerate(value.items)]
+    return tuple(spec for spec in found if spec is not None)
+
+
+def _read_udf(value: YamlValue, place: str, mistakes: Mistakes) -> UdfSpec | None:
+    fields = _fields(value, place, ("url", "sha256", "as"), mistakes, required=("url",))
+    url, digest, alias = (_optional(fields, key) for key in ("url", "sha256", "as"))
+    if url is None and "url" in fields:
+        mistakes.add(f"'url' of {place} must not be empty", at=fields["url"].key_at)
+    read_url = _read_url(url, mistakes) if url else None
+    sha256 = _read_sha256(digest, mistakes) if digest else None
+    read_alias = _read_alias(alias, mistakes) if alias else None
+    is_wrong = (digest and sha256 is None) or (alias and read_alias is None)
+    if url is None or not (read_url or "").strip() or is_wrong:
+        return None
+    return UdfSpec(at=value.at, url=str(read_url), shown_url=shown(url), url_at=url.at, sha256=sha256, alias=read_alias)
+
+
+def _read_sha256(value: YamlValue, mistakes: Mistakes) -> str | None:
+    text = read_string(value, "'sha256'", mistakes)
+    if text is not None and not _SHA256.fullmatch(text):
+        mistakes.add("'sha256' must be 64 hexadecimal digits", at=value.at, value=shown(value))
+        return None
+    return text.lower() if text is not None else None
+
+
+def _read_alias(value: YamlValue, mistakes: Mistakes) -> str | None:
+    alias = _read_fixed(value, "'as'", mistakes)
+    if alias is not None and not _ALIAS.fullmatch(alias):
+        mistakes.add(
+            "'as' begins with a letter or '_' and may hold letters, digits and '_': functions are called as.name",
+            at=value.at,
+            value=shown(value),
+            suggestion=_cleaned(value, r"[^A-Za-z0-9_]+|^(?=[^A-Za-z_])"),
+        )
+        return None
+    return alias
 
 
 def _read_nodes(entry: Entry | None, mistakes: Mistakes) -> tuple[NodeSpec, ...]:

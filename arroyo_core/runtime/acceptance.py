@@ -21,10 +21,21 @@ from arroyo_core.errors import (
 )
 from arroyo_core.graph.plan import Plan
 from arroyo_core.proto import exchange_pb2 as pb
+from arroyo_core.udf.failures import BundleError, DigestMismatchError, UnsafeBundleError, UntrustedBundleError
 
 #: Errors that say all in their message, and keep their class on the way to the driver.
 _PLAIN_ERRORS: dict[str, type[ArroyoError]] = {
-    kind.__name__: kind for kind in (ExchangeError, ExternalError, PluginError, StateError)
+    kind.__name__: kind
+    for kind in (
+        BundleError,
+        DigestMismatchError,
+        ExchangeError,
+        ExternalError,
+        PluginError,
+        StateError,
+        UnsafeBundleError,
+        UntrustedBundleError,
+    )
 }
 
 

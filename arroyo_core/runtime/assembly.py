@@ -27,6 +27,7 @@ from arroyo_core.runtime.request import EpochRequest, TaskEnvironment
 from arroyo_core.runtime.sources import SourceNode
 from arroyo_core.runtime.stop import StopFile
 from arroyo_core.runtime.tables import OperatorTables, TableOpener
+from arroyo_core.runtime.user_code import plugins_for
 from arroyo_core.runtime.watermarks import Channel
 from arroyo_core.state import default_warm_cache
 
@@ -69,6 +70,7 @@ class WaveAssembly:
         self._wave = wave
         self._request = request
         self._environment = environment
+        self._plugins = plugins_for(plan, environment.plugins)
         self._writer = writer
         self._stopwatch = Stopwatch()
         # Whichever process of this host gets the subtask next continues from what this one wrote.
@@ -96,7 +98,7 @@ class WaveAssembly:
         slots: list[OperatorSlot] = []
         for node_id in chain.nodes:
             node = plan.nodes[node_id]
-            constructed = construct(node, self._environment.plugins)
+            constructed = construct(node, self._plugins)
             opened = self._tables.open(constructed.inner, task_info(plan, node, subtask))
             tables.append(opened)
             if constructed.source is not None:

@@ -11,6 +11,7 @@ from arroyo_core.runtime.boundary import Boundary
 from arroyo_core.runtime.context import RuntimeContext
 from arroyo_core.runtime.metrics import OperatorMetrics, Stopwatch
 from arroyo_core.runtime.tables import TableOpener
+from arroyo_core.runtime.user_code import plugins_for
 from arroyo_core.state import commit_data
 
 
@@ -21,6 +22,7 @@ def commit_epoch(
 
     Runs on the driver, in the order of the plan. Idempotent, as `handle_commit` is.
     """
+    plugins = plugins_for(plan, plugins)
     staged = {item.operator_metadata.operator_id: item for item in checkpoint.operators if item.needs_commit}
     for node in plan.nodes.values():
         if node.id not in staged:

@@ -15,6 +15,7 @@ from arroyo_core.runtime.assembly import construct, task_info
 from arroyo_core.runtime.context import RuntimeContext
 from arroyo_core.runtime.metrics import OperatorMetrics
 from arroyo_core.runtime.tables import TableOpener
+from arroyo_core.runtime.user_code import plugins_for
 from arroyo_core.state.config import is_undefined
 
 #: A store for operators that are started only to learn the columns of their tables; nothing is written there.
@@ -37,6 +38,7 @@ class DeclaredOperator:
 def declare_operators(plan: Plan, plugins: PluginSet) -> list[DeclaredOperator]:
     """Make the plan's operators, and ask them for their tables."""
     declared = []
+    plugins = plugins_for(plan, plugins)
     for node in plan.written_nodes():
         constructed = construct(node, plugins)
         inner = constructed.inner

@@ -19,6 +19,7 @@ from arroyo_core.runtime.job import MAX_RESTARTS, Job, JobListener
 from arroyo_core.runtime.results import JobResult
 from arroyo_core.runtime.start import StartOptions, check_start
 from arroyo_core.runtime.stop import StopSignal
+from arroyo_core.runtime.user_code import BundleOpener
 from arroyo_core.state import ParquetBackend, get_storage_provider
 
 if TYPE_CHECKING:
@@ -39,14 +40,19 @@ class Pipeline:
         *,
         parallelism: int | None = None,
         environment: Mapping[str, str] | None = None,
+        allow_unpinned: bool = False,
     ) -> Pipeline:
-        """Read and check a pipeline file; raises `InvalidPipelineError` with every mistake in it."""
+        """Read and check a pipeline file; raises `InvalidPipelineError` with every mistake in it.
+
+        Imports the bundles that the file names. With `allow_unpinned` remote ones need no sha256.
+        """
         plugins = installed_plugins()
         plan = plan_pipeline(
             Path(path),
             plugins=plugins,
             environment=os.environ if environment is None else environment,
             parallelism=parallelism,
+            bundles=BundleOpener(allows_unpinned=allow_unpinned),
         )
         return cls(plan, plugins)
 

@@ -12,6 +12,7 @@ from arroyo_core.plugin import PluginSet, installed_plugins
 from arroyo_core.runtime.job import Job
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.runtime.results import JobResult
+from arroyo_core.runtime.user_code import BundleOpener
 
 
 def run_in_process(
@@ -20,7 +21,9 @@ def run_in_process(
     """Run a pipeline file or a plan to its end, without Spark."""
     plugins = plugins or installed_plugins()
     if not isinstance(pipeline, Plan):
-        pipeline = plan_pipeline(Path(pipeline), plugins=plugins, environment=os.environ, parallelism=parallelism)
+        pipeline = plan_pipeline(
+            Path(pipeline), plugins=plugins, environment=os.environ, parallelism=parallelism, bundles=BundleOpener()
+        )
     with tempfile.TemporaryDirectory(prefix="arroyo-", ignore_cleanup_errors=True) as folder:
         url = pipeline.checkpoint.url or Path(folder).as_uri()
         return Job(pipeline, LocalExecutor(plugins), plugins=plugins, storage_url=url).run()

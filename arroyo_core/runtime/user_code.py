@@ -1,0 +1,209 @@
+"""User functions from bundles: opened on the driver when a pipeline is planned, and in tasks as the plan pins them."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from arroyo_core.errors import PluginError
+from arroyo_core.graph.plan import Plan, UdfKind, UdfPin
+from arroyo_core.graph.udfs import OpenedBundle, is_local, plugins_with
+from arroyo_core.plugin import PluginSet
+from arroyo_core.state import StorageProvider, get_storage_provider
+from arroyo_core.state.failures import MissingFileError, StorageError
+from arroyo_core.udf.artifact_cache import default_artifact_cache, fetch_verified
+from arroyo_core.udf.bundle import Bundle, parse_bundle
+from arroyo_core.udf.failures import BundleError, UntrustedBundleError
+from arroyo_core.udf.loading import LoadedBundle, load_bundle
+from arroyo_core.udf.manifest import ContentKind
+from arroyo_core.udf.signing import SIGNATURE_SUFFIX, check_trusted, configured_trust
+from arroyo_core.udf.user_function import UserFunction
+
+#: How many plans a process remembers the functions of.
+_REMEMBERED = 8
+
+_remembered: dict[tuple[tuple[UdfPin, ...], int], tuple[PluginSet, PluginSet]] = {}
+_lock = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedBundle:
+    """Functions as a pipeline calls them, and their pin."""
+
+    pin: UdfPin
+    functions: Sequence[UserFunction] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BundleOpener:
+    """Opens the bundles of a pipeline file, through the cache of this host."""
+
+    #: Take remote bundles as they are, where the file gives no sha256.
+    allows_unpinned: bool = False
+    #: Functions of the program that makes the plan.
+    pickled: Sequence[OpenedBundle] = ()
+
+    def open(self, url: str, *, shown_url: str, sha256: str | None, alias: str | None) -> PinnedBundle:
+        """Fetch, verify and import a bundle; a local one is pinned by what the file holds now."""
+        location = _absolute(url)
+        data = _fetch(location, shown_url) if sha256 is None else _cached(location, shown_url, sha256)
+        bundle = parse_bundle(data, expected_sha256=sha256, what=shown_url)
+        if bundle.manifest.content is not ContentKind.MODULES:
+            raise BundleError(f"{shown_url} holds pickled functions: only the program that made them can use them")
+        _check_trust(bundle, data, location, shown_url)
+        cache = default_artifact_cache()
+        if sha256 is None and cache is not None:
+            # Tasks on this host need not find the file as it is now.
+            cache.put(data)
+        loaded = load_bundle(bundle)
+        functions = loaded.functions_as(alias)
+        pin = UdfPin(
+            kind=UdfKind.BUNDLE,
+            name=loaded.manifest.name,
+            version=loaded.manifest.version,
+            sha256=loaded.sha256,
+            url=location,
+            shown_url=shown_url,
+            alias=alias,
+            signatures=_signatures(functions),
+        )
+        return PinnedBundle(pin, functions)
+
+
+def plugins_for(plan: Plan, plugins: PluginSet) -> PluginSet:
+    """The plugins with the functions that a plan pins; loaded once per process.
+
+    Raises `PluginError` for functions that are not those of the plan, `StorageError` for an outage.
+    """
+    if not plan.udfs:
+        return plugins
+    key = (plan.udfs, id(plugins))
+    with _lock:
+        known = _remembered.get(key)
+        if known is None or known[0] is not plugins:
+            known = (plugins, _load_pinned(plan.udfs, plugins))
+            while len(_remembered) >= _REMEMBERED:
+                del _remembered[next(iter(_remembered))]
+            _remembered[key] = known
+        return known[1]
+
+
+def read_url(url: str) -> bytes:
+    """A whole file anywhere."""
+    storage, name = storage_of(url)
+    return storage.read(name)
+
+
+def storage_of(url: str) -> tuple[StorageProvider, str]:
+    """Where a file is, and its name there."""
+    folder, slash, name = url.rpartition("/")
+    if not name or not slash:
+        raise BundleError(f"{url!r} names no file")
+    return get_storage_provider(folder or "/"), name
+
+
+def _load_pinned(pins: Sequence[UdfPin], plugins: PluginSet) -> PluginSet:
+    installed = plugins
+    for pin in pins:
+        if pin.kind is UdfKind.DISTRIBUTION:
+            _check_distribution(pin, installed)
+            continue
+        loaded = _load_pin(pin)
+        functions = loaded.functions_as(pin.alias)
+        found = _signatures(functions)
+        if found != pin.signatures:
+            raise BundleError(f"{pin} was planned with {', '.join(pin.signatures)}, but has {', '.join(found)} here")
+        plugins = plugins_with(plugins, PinnedBundle(pin, functions))
+    return plugins
+
+
+def _load_pin(pin: UdfPin) -> LoadedBundle:
+    if pin.content is not None:
+        return load_bundle(parse_bundle(pin.content, expected_sha256=pin.sha256, what=str(pin)))
+    if pin.url is None:
+        raise BundleError(f"{pin} is in the plan without its content and without a URL")
+    data = _cached(pin.url, pin.shown_url, pin.sha256)
+    bundle = parse_bundle(data, expected_sha256=pin.sha256, what=str(pin))
+    if (bundle.manifest.content is ContentKind.PICKLE) is not (pin.kind is UdfKind.PICKLE):
+        raise BundleError(f"{pin} holds {bundle.manifest.content}, which is not what the plan says")
+    if pin.kind is UdfKind.BUNDLE:
+        _check_trust(bundle, data, pin.url, pin.shown_url)
+    return load_bundle(bundle)
+
+
+def _check_distribution(pin: UdfPin, plugins: PluginSet) -> None:
+    found = {
+        plugins.registry.udf_origin(name).version
+        for name in plugins.registry.udfs
+        if plugins.registry.udf_origin(name).distribution == pin.name
+    }
+    if found != {pin.version}:
+        here = f"{pin.name} {', '.join(found)}" if found else "no such distribution"
+        raise PluginError(
+            f"the pipeline was planned with functions of {pin.name} {pin.version}, but this executor has {here}: "
+            "install the same version on the driver and on every executor"
+        )
+
+
+def _check_trust(bundle: Bundle, data: bytes, url: str, shown_url: str) -> None:
+    trust = configured_trust()
+    if trust is None:
+        return
+    cache = default_artifact_cache()
+    kept = cache.read_signature(bundle.sha256) if cache is not None else None
+    if kept is not None:
+        with contextlib.suppress(UntrustedBundleError):
+            check_trusted(data, kept, trust, what=str(bundle))
+            return
+    signature = _read_optional(f"{url}{SIGNATURE_SUFFIX}", f"{shown_url}{SIGNATURE_SUFFIX}")
+    check_trusted(data, signature, trust, what=str(bundle))
+    if cache is not None and signature is not None:
+        cache.put_signature(bundle.sha256, signature)
+
+
+def _cached(url: str, shown_url: str, sha256: str) -> bytes:
+    def fetch() -> bytes:
+        return _fetch(url, shown_url)
+
+    cache = default_artifact_cache()
+    if cache is None:
+        return fetch_verified(sha256, fetch, what=shown_url)
+    return cache.load(sha256, fetch, what=shown_url)
+
+
+def _fetch(url: str, shown_url: str) -> bytes:
+    return _shown_as(lambda: read_url(url), url, shown_url)
+
+
+def _read_optional(url: str, shown_url: str) -> bytes | None:
+    try:
+        return _fetch(url, shown_url)
+    except BundleError:
+        return None
+
+
+def _shown_as(read: Callable[[], bytes], url: str, shown_url: str) -> bytes:
+    """Errors name the URL as it was written: the one that was read may hold a password."""
+    try:
+        return read()
+    except MissingFileError as error:
+        hint = "; tasks on other machines cannot read it: push it with `arroyo udf push`" if is_local(url) else ""
+        raise BundleError(f"there is no bundle at {shown_url}{hint}") from error
+    except StorageError as error:
+        raise StorageError(str(error).replace(url, shown_url)) from error
+
+
+def _absolute(url: str) -> str:
+    """A local path as tasks find it, whatever folder they run in."""
+    if not is_local(url):
+        return url
+    path = url if "://" not in url else urlsplit(url).netloc + urlsplit(url).path
+    return str(Path(path).absolute())
+
+
+def _signatures(functions: Sequence[UserFunction]) -> tuple[str, ...]:
+    return tuple(sorted(function.signature for function in functions))
