@@ -30,6 +30,10 @@ COLUMNS = pa.schema({"x": pa.int64(), "s": pa.string()})
             "SELECT 10 / x AS q FROM input WHERE x <> 0",
             "SELECT y + 1 AS z FROM (SELECT x - 1 AS y, s FROM input WHERE x IS NOT NULL) AS i WHERE y >= 0",
             "SELECT x, CASE WHEN s = 'a' THEN 1 END AS is_a FROM input AS i WHERE i.x BETWEEN -1 AND 3",
+            "SELECT coalesce(s, 'none') AS t, ifnull(x, 7) AS y FROM input WHERE coalesce(x, 1) > 0",
+            "SELECT x, s FROM input WHERE coalesce(1 = 2, true)",
+            "SELECT x + 1 AS y, x + 1 AS z FROM input WHERE x + 1 > 0",
+            "SELECT 1 AS one FROM input WHERE x > 0",
         ]
     ),
 )
@@ -46,6 +50,13 @@ def test_duckdb_computes_the_same(make, run, rows, query):
 def test_a_condition_holds_before_columns_are_computed(make, run, events, events_schema):
     subtask = run(make("std.sql", query="SELECT 100 / (price - 10) AS q FROM input WHERE price > 10"), [events_schema])
     assert subtask.feed(events).output.column("q").to_pylist() == [10, 3, 2, 2]
+
+
+def test_functions_that_are_known_when_planned_can_be_called(make, run):
+    query = "SELECT x FROM input WHERE now() > TIMESTAMP '2020-01-01T00:00:00Z' AND current_date() > DATE '2020-01-01'"
+    subtask = run(make("std.sql", query=query), [ArroyoSchema(COLUMNS)])
+    rows = pa.RecordBatch.from_pydict({"x": [1, 2], "s": ["a", "b"]}, schema=COLUMNS)
+    assert subtask.feed(rows).output.column("x").to_pylist() == [1, 2]
 
 
 def test_large_batches_keep_their_order(make, run):
