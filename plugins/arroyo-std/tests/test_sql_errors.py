@@ -3,10 +3,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 from arroyo_std.sql import Expression, check_expressions
-from datafusion import udf
 
 from arroyo_core.api import Registry
 from arroyo_core.errors import ConfigError
+from arroyo_core.udf import udf
 
 SCHEMA = pa.schema(
     {
@@ -107,18 +107,14 @@ def test_expressions_are_typed_without_data(sql, expected):
     assert check(sql) == expected
 
 
-class Doubled:
-    """A function of the registry, as `arroyo_core.udf` might offer one."""
-
-    name = "doubled"
-
-    def to_datafusion(self):
-        return udf(lambda array: pa.compute.multiply(array, 2), [pa.int64()], pa.int64(), "volatile", "doubled")
+@udf
+def doubled(number: int) -> int:
+    return number * 2
 
 
 def test_functions_of_the_registry_can_be_called():
     registry = Registry()
-    registry.add_udf(Doubled())
+    registry.add_udf(doubled)
     assert check("doubled(price) + 1", registry) == pa.int64()
     with pytest.raises(ConfigError, match="no function 'doubled'"):
         check("doubled(price)")

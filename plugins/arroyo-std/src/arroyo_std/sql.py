@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
-from datafusion import Expr, LogicalPlan, ScalarUDF, SessionConfig, SessionContext
+from datafusion import Expr, LogicalPlan, SessionConfig, SessionContext
 
 from arroyo_core.api import Registry
 from arroyo_core.errors import ConfigError, DataError
 from arroyo_std import sql_errors
 from arroyo_std.columns import normal_type
 from arroyo_std.slot import BatchSlot, empty_batch
+from arroyo_std.sql_functions import UserFunctions
 
 _SETTINGS = {
     # Names of columns mean what is written: no folding to lower case.
@@ -30,11 +30,12 @@ _SETTINGS = {
 _ROW_WISE_STEPS = {"ProjectionExec", "CooperativeExec", "DatasetExec"}
 
 
-@runtime_checkable
-class SqlFunction(Protocol):
-    """A UDF of the registry that can be called in expressions."""
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A SQL session, and the user functions in it."""
 
-    def to_datafusion(self) -> ScalarUDF: ...
+    context: SessionContext
+    functions: UserFunctions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +53,8 @@ class CompiledExpressions:
     def __init__(self, expressions: Sequence[Expression], schema: pa.Schema, registry: Registry) -> None:
         self._expressions = expressions
         self._registry = registry
-        self._context = open_session(registry)
+        session = open_session(registry)
+        self._context, self.functions = session.context, session.functions
         self._slot = BatchSlot(schema)
         self._input_schema = schema
         self._no_rows = self._slot.batch
@@ -92,7 +94,7 @@ class CompiledExpressions:
         """One output row for each input row, under `schema`.
 
         Raises `DataError` naming the expression where a row cannot be computed (a division by
-        zero, a text that is no number).
+        zero, a text that is no number), and `UdfError` where a user function fails.
         """
         try:
             return self.execute(batch)
@@ -103,11 +105,12 @@ class CompiledExpressions:
             raise self._blame(batch, error) from error
 
     def execute(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The same as `evaluate`, but raises whatever DataFusion raises."""
+        """The same as `evaluate`, but raises whatever DataFusion raises, and `UdfError`."""
         self._slot.batch = batch
         try:
-            # A plan of row-wise steps makes one batch of one batch, so nothing is left in the stream after it.
-            result = next(iter(self._context.execute(self._plan, 0))).to_pyarrow()
+            with self.functions.reporting():
+                # A plan of row-wise steps makes one batch of one batch, so nothing is left in the stream after it.
+                result = next(iter(self._context.execute(self._plan, 0))).to_pyarrow()
         finally:
             self._slot.batch = self._no_rows
         if result.num_rows != batch.num_rows:
@@ -146,7 +149,13 @@ def check_expressions(expressions: Sequence[Expression], schema: pa.Schema, regi
             raise
         # DataFusion raises bare exceptions, for whatever reason.
         except Exception as error:
-            raise sql_errors.explain(error, sql=expression.sql, field=expression.field, columns=schema.names) from error
+            raise sql_errors.explain(
+                error,
+                sql=expression.sql,
+                field=expression.field,
+                columns=schema.names,
+                functions=UserFunctions(registry),
+            ) from error
     return compile_expressions(expressions, schema, registry)
 
 
@@ -163,7 +172,9 @@ def compile_expressions(
 def _check(expression: Expression, schema: pa.Schema, registry: Registry) -> None:
     """Refuse what is SQL, but not a typed expression over one row; what is not SQL fails by itself."""
     sql, field = expression.sql, expression.field
+    check_calls(sql, schema, registry, field=field)
     compiled = CompiledExpressions([expression], schema, registry)
+    compiled.functions.check_constants(sql=sql, field=field)
     for step in compiled.steps:
         if step not in _ROW_WISE_STEPS:
             raise sql_errors.refused("WindowFunction" if "Window" in step else "ScalarSubquery", sql=sql, field=field)
@@ -182,10 +193,21 @@ def scanned_columns(plan: LogicalPlan) -> frozenset[str]:
     return frozenset(name for _, name in plan.to_variant().projection())
 
 
-def open_session(registry: Registry, settings: Mapping[str, str] = MappingProxyType({})) -> SessionContext:
-    """A SQL session; the one place where functions of the registry join DataFusion's own."""
+def check_calls(sql: str, schema: pa.Schema, registry: Registry, *, field: str) -> None:
+    """Raise `ConfigError` where an expression calls a UDF with arguments that it does not take."""
+    session = open_session(registry)
+    if session.functions.is_called_in(sql):
+        session.context.register_dataset(sql_errors.TABLE, BatchSlot(schema))
+        stream = session.context.table(sql_errors.TABLE)
+        session.functions.check_calls(stream.parse_sql_expr(sql), stream, sql=sql, field=field)
+
+
+def open_session(registry: Registry, settings: Mapping[str, str] = MappingProxyType({})) -> Session:
+    """A SQL session; the one place where functions of the registry join DataFusion's own.
+
+    Raises `PluginError` where a name is taken.
+    """
     context = SessionContext(SessionConfig({**_SETTINGS, **settings}))
-    for udf in registry.udfs.values():
-        if isinstance(udf, SqlFunction):
-            context.register_udf(udf.to_datafusion())
-    return context
+    functions = UserFunctions(registry)
+    functions.register(context)
+    return Session(context, functions)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from arroyo_core.errors import ConfigError
 from arroyo_std.columns import nearest
+from arroyo_std.sql_functions import UserFunctions, wrong_call
 
 #: The name of the input inside SQL. Users never write it; it is cut from messages.
 TABLE = "__stream"
@@ -14,6 +15,10 @@ TABLE = "__stream"
 _QUALIFIER = re.compile(rf'"?{TABLE}"?\.')
 _NO_FIELD = re.compile(r'No field named ("(?:[^"]|"")*"|[^\s]+?)\.(?:\s|$)')
 _NO_FUNCTION = re.compile(r"Invalid function '([^']*)'\.(?:\s+Did you mean '([^']*)'\?)?")
+_NO_COERCION = re.compile(r"satisfy a call to '([^']*)' function: coercion from (.*?) to the signature")
+_NO_ARGUMENTS = re.compile(r"'([^']*)' does not support zero arguments")
+#: What differs between DataFusion's names of types and Arrow's.
+_TYPE_NAMES = {"utf8view": "string", "largeutf8": "large_string", "utf8": "string", "float64": "double"}
 _SYNTAX = re.compile(r'(?:Parser|Tokenizer)Error\("(.*)"\)', re.DOTALL)
 _PLACE = re.compile(r"(?:(?<=\w)\.)? at Line: (\d+), Column: (\d+)")
 _PREFIXES = re.compile(
@@ -40,13 +45,26 @@ def refused(kind: str, *, sql: str, field: str) -> ConfigError:
     return ConfigError(_REFUSED[kind], field=field, value=sql)
 
 
-def explain(error: Exception, *, sql: str, field: str, columns: Sequence[str]) -> ConfigError:
-    """The `ConfigError` at `field` for what DataFusion raised when it planned `sql` over `columns`."""
+def explain(
+    error: Exception, *, sql: str, field: str, columns: Sequence[str], functions: UserFunctions | None = None
+) -> ConfigError:
+    """The `ConfigError` at `field` for what DataFusion raised when it planned `sql` over `columns`.
+
+    `functions` are the UDFs that it might have called.
+    """
     text = str(error)
     if found := _NO_FIELD.search(text):
         return _unknown_column(found[1], sql=sql, field=field, columns=columns)
     if found := _NO_FUNCTION.search(text):
+        other = functions.explain_unknown(found[1]) if functions else None
+        if other is not None:
+            return ConfigError(other, field=field, value=sql)
         return ConfigError(f"no function {found[1]!r}", field=field, value=sql, suggestion=found[2])
+    if functions and (found := _NO_COERCION.search(text)) and found[1] in functions.signatures:
+        given = ", ".join(_TYPE_NAMES.get(name, name) for name in found[2].lower().split(", "))
+        return ConfigError(wrong_call(functions.signatures[found[1]], given), field=field, value=sql)
+    if functions and (found := _NO_ARGUMENTS.search(text)) and found[1] in functions.signatures:
+        return ConfigError(wrong_call(functions.signatures[found[1]], ""), field=field, value=sql)
     if (found := _UNSUPPORTED.search(text)) and found[1] in _REFUSED:
         return refused(found[1], sql=sql, field=field)
     if "table '" in text and "not found" in text:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 
 import pyarrow as pa
-from datafusion import Expr, LogicalPlan, SessionContext, SQLOptions
+from datafusion import DataFrame, Expr, LogicalPlan, SQLOptions
 
 from arroyo_core.api import (
     ArrowCollector,
@@ -21,13 +21,13 @@ from arroyo_std import sql_errors
 from arroyo_std.columns import derive_stream, normal_type
 from arroyo_std.slot import BatchSlot, empty_batch
 from arroyo_std.sql import open_session, scanned_columns
+from arroyo_std.sql_functions import UserFunctions
 
 #: The name of the input inside a query.
 TABLE = "input"
 
-#: Without these rules conditions stay where they are: pushed down they would get into the scan, which ignores them, and
-#: one that is never true would take the scan away. The others must stay: `coalesce` and `now` cannot be run as written.
-_UNWANTED_RULES = ("push_down_filter", "eliminate_filter", "propagate_empty_relation")
+#: Without the optimizer filters stay where they are: pushed down they would get into the scan, which ignores them.
+_SETTINGS = {"datafusion.optimizer.max_passes": "0"}
 _SELECT_ONLY = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
 
 _ALLOWED_STEPS = {"Projection", "Filter", "SubqueryAlias", "TableScan"}
@@ -52,13 +52,13 @@ class CompiledQuery:
 
     def __init__(self, query: str, schema: pa.Schema, registry: Registry) -> None:
         self._query = query
-        self._context: SessionContext = open_session(registry)
-        for rule in _UNWANTED_RULES:
-            if not self._context.remove_optimizer_rule(rule):
-                raise RuntimeError(f"DataFusion has no optimizer rule {rule!r}")
+        session = open_session(registry, _SETTINGS)
+        self._context, self.functions = session.context, session.functions
         self._slot = BatchSlot(schema)
         self._no_rows = self._slot.batch
         self._context.register_dataset(TABLE, self._slot)
+        #: The input, which calls of UDFs are typed over.
+        self.stream: DataFrame = self._context.table(TABLE)
         frame = self._context.sql_with_options(query, _SELECT_ONLY)
         self.logical_plan: LogicalPlan = frame.logical_plan()
         _check_steps(self.logical_plan, query)
@@ -78,7 +78,8 @@ class CompiledQuery:
     def evaluate(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
         """The rows of the query's result under `schema`, in the order of the batch; None if there are none.
 
-        Raises `DataError` where a row cannot be computed (a division by zero, a text that is no number).
+        Raises `DataError` where a row cannot be computed (a division by zero, a text that is no number), and
+        `UdfError` where a user function fails.
         """
         try:
             return self.execute(batch)
@@ -90,10 +91,11 @@ class CompiledQuery:
             raise DataError(f"query: cannot compute {self._query!r}: {reason}") from error
 
     def execute(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
-        """The same as `evaluate`, but raises whatever DataFusion raises."""
+        """The same as `evaluate`, but raises whatever DataFusion raises, and `UdfError`."""
         self._slot.batch = batch
         try:
-            found = [part.to_pyarrow() for part in self._context.execute(self._plan, 0)]
+            with self.functions.reporting():
+                found = [part.to_pyarrow() for part in self._context.execute(self._plan, 0)]
         finally:
             self._slot.batch = self._no_rows
         parts = [part for part in found if part.num_rows]
@@ -151,25 +153,26 @@ def check_query(query: str, schema: pa.Schema, registry: Registry) -> CompiledQu
         compiled = CompiledQuery(query, schema, registry)
         _check_execution(compiled, query)
         _check_names(compiled, query)
+        _check_calls(compiled, query)
         # Some mistakes (an unknown unit of date_trunc) show only when a function is called.
         compiled.execute(empty_batch(schema))
     except ConfigError:
         raise
     # DataFusion raises bare exceptions, for whatever reason.
     except Exception as error:
-        raise _explain(error, query, schema) from error
+        raise _explain(error, query, schema, registry) from error
     return compiled
 
 
 def read_columns(query: str, schema: pa.Schema, registry: Registry) -> frozenset[str]:
     """The columns that a query reads, in its result or in its conditions."""
-    context = open_session(registry)
+    context = open_session(registry).context
     # A table in memory takes no conditions into its scan, so that their columns are among those it is asked for.
     context.register_record_batches(TABLE, [[empty_batch(schema)]])
     return scanned_columns(context.sql_with_options(query, _SELECT_ONLY).optimized_logical_plan())
 
 
-def _explain(error: Exception, query: str, schema: pa.Schema) -> ConfigError:
+def _explain(error: Exception, query: str, schema: pa.Schema, registry: Registry) -> ConfigError:
     text = str(error)
     if "table '" in text and "not found" in text:
         return ConfigError(f"a query reads one table, {TABLE!r}", field="query", value=query, allowed=[TABLE])
@@ -177,7 +180,8 @@ def _explain(error: Exception, query: str, schema: pa.Schema) -> ConfigError:
         return ConfigError("only a SELECT can be written here", field="query", value=query)
     if "single SQL statement" in text:
         return ConfigError("only one SELECT can be written here", field="query", value=query)
-    found = sql_errors.explain(error, sql=query, field="query", columns=schema.names)
+    functions = UserFunctions(registry)
+    found = sql_errors.explain(error, sql=query, field="query", columns=schema.names, functions=functions)
     found.message = found.message.replace("not a SQL expression", "not a SQL query")
     return found
 
@@ -207,6 +211,22 @@ def _check_names(compiled: CompiledQuery, query: str) -> None:
             raise ConfigError(
                 f"column {field.name!r} is NULL, without a type; cast it to one", field="query", value=query
             )
+
+
+def _check_calls(compiled: CompiledQuery, query: str) -> None:
+    """Refuse calls of UDFs with arguments that they do not take, and those that fail for constants."""
+    compiled.functions.check_constants(sql=query, field="query")
+    if compiled.functions.is_called_in(query):
+        for expression in _expressions(compiled.logical_plan):
+            compiled.functions.check_calls(expression, compiled.stream, sql=query, field="query")
+
+
+def _expressions(plan: LogicalPlan) -> list[Expr]:
+    variant = plan.to_variant()
+    own = [variant.predicate()] if type(variant).__name__ == "Filter" else _projections(plan)
+    # Of plans, DataFusion gives expressions without their Python class.
+    wrapped = [each if isinstance(each, Expr) else Expr(each) for each in own]
+    return [*wrapped, *(each for below in plan.inputs() for each in _expressions(below))]
 
 
 def _projections(plan: LogicalPlan) -> list[Expr]:

@@ -26,7 +26,8 @@ from arroyo_std.event_groups import EventGroups, event_group_tables
 from arroyo_std.ranking import order_codes
 from arroyo_std.row_values import is_nested, plain_rows, plain_schema
 from arroyo_std.slot import BatchSlot, empty_batch
-from arroyo_std.sql import Expression, open_session
+from arroyo_std.sql import Expression, check_calls, open_session
+from arroyo_std.sql_functions import UserFunctions
 from arroyo_std.window_clauses import WindowClauses, find_clauses
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ class CompiledWindows:
         self._expressions = expressions
         self._slot = BatchSlot(schema.append(pa.field(_ROW, pa.int64())))
         self._no_rows = self._slot.batch
-        self._context = open_session(registry)
+        session = open_session(registry)
+        self._context, self.functions = session.context, session.functions
         self._context.register_dataset(sql_errors.TABLE, self._slot)
         stream = self._context.table(sql_errors.TABLE)
         parsed = [stream.parse_sql_expr(expression.sql).alias(expression.name) for expression in expressions]
@@ -77,10 +79,11 @@ class CompiledWindows:
             raise DataError(f"cannot compute {names}: {sql_errors.readable(str(error))}") from error
 
     def execute(self, rows: pa.RecordBatch) -> list[pa.Array]:
-        """The same as `evaluate`, but raises whatever DataFusion raises."""
+        """The same as `evaluate`, but raises whatever DataFusion raises, and `UdfError`."""
         self._slot.batch = rows.append_column(_ROW, pa.array(np.arange(rows.num_rows)))
         try:
-            parts = [part.to_pyarrow() for part in self._context.execute(self._plan, 0)]
+            with self.functions.reporting():
+                parts = [part.to_pyarrow() for part in self._context.execute(self._plan, 0)]
         finally:
             self._slot.batch = self._no_rows
         if not parts:
@@ -197,8 +200,11 @@ class WindowFunction(ArrowOperator):
 
     def _check(self, expression: Expression, schema: pa.Schema) -> None:
         original = next(each.sql for each in self._expressions if each.name == expression.name)
+        field = expression.field
         try:
+            check_calls(original, schema, self._registry, field=field)
             compiled = CompiledWindows([expression], schema, self._registry)
+            compiled.functions.check_constants(sql=original, field=field)
             if not _ALLOWED_STEPS.issuperset(compiled.steps):
                 raise sql_errors.refused("ScalarSubquery", sql=original, field=expression.field)
             # Some mistakes (an unknown unit of date_trunc) show only when a function is called.
@@ -207,6 +213,9 @@ class WindowFunction(ArrowOperator):
             raise
         # DataFusion raises bare exceptions, for whatever reason.
         except Exception as error:
-            raise sql_errors.explain(error, sql=original, field=expression.field, columns=schema.names) from error
+            functions = UserFunctions(self._registry)
+            raise sql_errors.explain(
+                error, sql=original, field=field, columns=schema.names, functions=functions
+            ) from error
         if pa.types.is_null(compiled.fields[0].type):
             raise ConfigError("the expression is NULL, without a type; cast it", field=expression.field, value=original)

@@ -1,0 +1,181 @@
+"""User functions in SQL: registered with DataFusion, typed as they are declared, failing with their own errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+
+import pyarrow as pa
+from datafusion import DataFrame, Expr, SessionConfig, SessionContext, udf
+
+from arroyo_core.api import Registry
+from arroyo_core.errors import ConfigError, PluginError, UdfError
+from arroyo_core.udf import AggregateUdf, AsyncUdf, BatchUdf, ScalarUdf, UserFunction, Volatility
+from arroyo_std.columns import normal_type
+
+_USES: Mapping[type[UserFunction], str] = {
+    AggregateUdf: "an aggregate: use it in 'aggregates' of a window or of std.updating_aggregate",
+    AsyncUdf: "asynchronous: call it with std.async_udf",
+    BatchUdf: "a function of whole batches: call it with std.map_batches",
+}
+_LEAVES = {"Column", "Literal"}
+
+
+class UserFunctions:
+    """The scalar UDFs of one SQL session, and what one of them raised: DataFusion keeps only its text."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._others = {each.name: each for each in registry.udfs.values() if not isinstance(each, ScalarUdf)}
+        self._by_name: dict[str, ScalarUdf] = {}
+        for each in registry.udfs.values():
+            if isinstance(each, ScalarUdf):
+                self._add(each)
+        self._error: UdfError | None = None
+
+    @property
+    def signatures(self) -> Mapping[str, str]:
+        """By the name that SQL has for the function."""
+        return {name: each.signature for name, each in self._by_name.items()}
+
+    def register(self, context: SessionContext) -> None:
+        for name, each in self._by_name.items():
+            volatility = "volatile" if each.volatility is Volatility.VOLATILE else "immutable"
+            types = [parameter.type for parameter in each.parameters]
+            context.register_udf(udf(self._guarded(each), types, each.return_type, volatility, name))
+
+    @contextmanager
+    def reporting(self) -> Iterator[None]:
+        """Around an execution: what a UDF raised takes the place of what DataFusion made of it."""
+        self._error = None
+        try:
+            yield
+        except Exception:
+            if self._error is None:
+                raise
+            raise self._error from self._error.__cause__
+
+    def check_constants(self, *, sql: str, field: str) -> None:
+        """Raise `ConfigError` if a UDF failed for constants, with which it was called while SQL was planned."""
+        if self._error is not None:
+            raise ConfigError(self._error.summary, field=field, value=sql) from self._error
+
+    def check_calls(self, parsed: Expr, stream: DataFrame, *, sql: str, field: str) -> None:
+        """Raise `ConfigError` for the first call of a UDF in an expression whose arguments do not fit.
+
+        DataFusion would make texts of anything, and anything of texts.
+        """
+        for call in _calls(parsed, self._by_name):
+            function = self._by_name[call.name]
+            kinds = [_type_of(argument, stream) for argument in call.arguments]
+            is_known = None not in kinds
+            if not _are_accepted(kinds, function) or (is_known and _type_of(call.expression, stream) is None):
+                shown = ", ".join("?" if kind is None else str(kind) for kind in kinds)
+                raise ConfigError(wrong_call(function.signature, shown), field=field, value=sql)
+
+    def is_called_in(self, sql: str) -> bool:
+        """Whether the text may call a UDF; false only if it does not."""
+        words = {word.lower() for word in re.findall(r"\w+", sql)}
+        return any(name.rpartition(".")[2].lower() in words for name in self._by_name)
+
+    def explain_unknown(self, name: str) -> str | None:
+        """Why a UDF of this name cannot be called in SQL; None if there is no such UDF."""
+        found = self._others.get(name)
+        use = next((use for kind, use in _USES.items() if isinstance(found, kind)), None)
+        return None if use is None else f"function {name!r} is {use}"
+
+    def _add(self, function: ScalarUdf) -> None:
+        name = sql_name(function.name)
+        source = f" of {function.source}" if function.source else ""
+        if _is_builtin(name):
+            raise PluginError(f"UDF {function.name!r}{source} has the name of a function of SQL: it needs another")
+        taken = self._by_name.get(name)
+        if taken is not None:
+            raise PluginError(
+                f"UDFs {taken.name!r} and {function.name!r}{source} differ in case alone, which SQL ignores"
+            )
+        self._by_name[name] = function
+
+    def _guarded(self, function: ScalarUdf) -> Callable[..., pa.Array]:
+        def call(*columns: pa.Array) -> pa.Array:
+            try:
+                return function.evaluate(columns)
+            except UdfError as error:
+                self._error = error
+                raise
+
+        return call
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    name: str
+    expression: Expr
+    arguments: Sequence[Expr]
+
+
+def sql_name(name: str) -> str:
+    """What a function is registered as: SQL makes small letters of a name, unless there is a dot in it."""
+    return name if "." in name else name.lower()
+
+
+def wrong_call(signature: str, arguments: str) -> str:
+    """The message for a call with arguments of these types."""
+    return f"{signature} cannot be called with ({arguments}): give what it takes, or CAST it"
+
+
+def _calls(expression: Expr, names: Mapping[str, ScalarUdf]) -> Iterator[_Call]:
+    """The calls of these functions, inner ones first: an outer one has no type while an inner one is wrong."""
+    if expression.variant_name() in _LEAVES:
+        return
+    try:
+        operands = expression.rex_call_operands()
+    # DataFusion raises bare exceptions for kinds of expressions that it cannot take apart.
+    except Exception:
+        return
+    for operand in operands:
+        yield from _calls(operand, names)
+    if expression.variant_name() == "ScalarFunction" and expression.rex_call_operator() in names:
+        yield _Call(expression.rex_call_operator(), expression, operands)
+
+
+def _type_of(expression: Expr, stream: DataFrame) -> pa.DataType | None:
+    """None for what cannot be typed, by itself or over the columns of this stream."""
+    try:
+        return normal_type(stream.select(expression.alias("x")).schema().field(0).type)
+    except Exception:
+        return None
+
+
+def _are_accepted(kinds: Sequence[pa.DataType | None], function: ScalarUdf) -> bool:
+    if len(kinds) != len(function.parameters):
+        return False
+    wanted = [parameter.type for parameter in function.parameters]
+    return all(
+        given is None or pa.types.is_null(given) or _is_text(given) == _is_text(kind)
+        for given, kind in zip(kinds, wanted, strict=True)
+    )
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+@cache
+def _is_builtin(name: str) -> bool:
+    context = _plain_session()
+    for find in (context.udf, context.udaf, context.udwf):
+        try:
+            find(name)
+        # What DataFusion raises for a name that it does not have is not documented.
+        except Exception:
+            continue
+        return True
+    return False
+
+
+@cache
+def _plain_session() -> SessionContext:
+    return SessionContext(SessionConfig())
