@@ -26,8 +26,9 @@ from arroyo_std.sql_functions import UserFunctions
 #: The name of the input inside a query.
 TABLE = "input"
 
-#: Without the optimizer filters stay where they are: pushed down they would get into the scan, which ignores them.
-_SETTINGS = {"datafusion.optimizer.max_passes": "0"}
+#: Without these rules conditions stay where they are: pushed down they would get into the scan, which ignores them, and
+#: one that is never true would take the scan away. The others must stay: `coalesce` and `now` cannot be run as written.
+_UNWANTED_RULES = ("push_down_filter", "eliminate_filter", "propagate_empty_relation")
 _SELECT_ONLY = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
 
 _ALLOWED_STEPS = {"Projection", "Filter", "SubqueryAlias", "TableScan"}
@@ -52,8 +53,11 @@ class CompiledQuery:
 
     def __init__(self, query: str, schema: pa.Schema, registry: Registry) -> None:
         self._query = query
-        session = open_session(registry, _SETTINGS)
+        session = open_session(registry)
         self._context, self.functions = session.context, session.functions
+        for rule in _UNWANTED_RULES:
+            if not self._context.remove_optimizer_rule(rule):
+                raise RuntimeError(f"DataFusion has no optimizer rule {rule!r}")
         self._slot = BatchSlot(schema)
         self._no_rows = self._slot.batch
         self._context.register_dataset(TABLE, self._slot)
