@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from arroyo_core.cli import plan, plugins, start, state_commands, stop, validate
+from arroyo_core.cli import plan, plugins, start, state_commands, stop, udf, validate
 from arroyo_core.cli.arguments import parallelism, port, restarts
 from arroyo_core.cli.bundles import add_insecure
 from arroyo_core.cli.diagnostics import render_mistake
@@ -55,6 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     plugins.add_command(commands)
     stop.add_command(commands)
     state_commands.add_commands(commands)
+    udf.add_command(commands)
     # Also behind the command. No default there, or it would overwrite what was given before the command.
     for command in commands.choices.values():
         command.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show tracebacks")

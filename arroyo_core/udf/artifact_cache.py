@@ -117,10 +117,11 @@ class ArtifactCache:
             # A link, most likely: never followed.
             self._discard(path, "is no plain file")
             return None
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            self._discard(path, "is no plain file")
+            return None
         with os.fdopen(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                self._discard(path, "is no plain file")
-                return None
             try:
                 data = file.read()
             except OSError as error:
