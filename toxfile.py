@@ -55,7 +55,9 @@ def installed_in(environment: str) -> Sequence[Distribution]:
 def test_arguments(environment: str) -> list[str]:
     """What pytest is asked to run; empty for an environment without tests."""
     if environment == INTEGRATION:
-        return ["tests/lives", "tests/nexmark", "tests/integration", "tests/chaos", "tests/exactly_once"]
+        # The first three run pipelines in process, of all plugins: the quickest to fail come first.
+        in_process = ["tests/lives", "tests/golden", "tests/nexmark"]
+        return [*in_process, "tests/integration", "tests/chaos", "tests/exactly_once"]
     subject = distribution_of(environment)
     if subject is None:
         return []

@@ -56,8 +56,8 @@ class PipelineFile:
         self._plugins: PluginSet = installed_plugins()
 
     def run_whole(self) -> JobResult:
-        """All in one epoch."""
-        return self._job(self._plan(2, epoch_rows=None), InlineLanes()).run()
+        """All in one epoch, unless the file says how many rows are one."""
+        return self._job(self._plan(2), InlineLanes()).run()
 
     def run_killed(self) -> int:
         """Kill the job at every epoch, until it finds itself finished; returns the number of its deaths."""
@@ -91,10 +91,13 @@ class PipelineFile:
         assert plan.checkpoint.url is not None
         return Job(plan, executor, plugins=self._plugins, storage_url=plan.checkpoint.url, lanes=lanes)
 
-    def _plan(self, parallelism: int, *, epoch_rows: int | None) -> Plan:
+    def _plan(self, parallelism: int, *, epoch_rows: int | None = None) -> Plan:
         plan = plan_pipeline(self._path, plugins=self._plugins, environment={}, parallelism=parallelism)
         checkpoint = dataclasses.replace(
-            plan.checkpoint, url=Path("state").absolute().as_uri(), rows=epoch_rows, interval_ms=3_600_000
+            plan.checkpoint,
+            url=Path("state").absolute().as_uri(),
+            rows=epoch_rows or plan.checkpoint.rows,
+            interval_ms=3_600_000,
         )
         nodes = {name: self._with_settings(node) for name, node in plan.nodes.items()}
         return dataclasses.replace(plan, nodes=nodes, checkpoint=checkpoint)

@@ -1,0 +1,7 @@
+WITH net AS (
+    SELECT row.* FROM (SELECT after AS row, 1 AS sign FROM changes UNION ALL SELECT before, -1 FROM changes)
+    WHERE row IS NOT NULL
+    GROUP BY row
+    HAVING sum(sign) > 0
+)
+SELECT * FROM net FULL JOIN customers ON owner = customer
