@@ -139,10 +139,18 @@ def file_rows(path: Path) -> list[SignedRow]:
         case ".arrow":
             return [signed(row) for row in ipc.open_file(path).read_all().to_pylist()]
         case ".json" | ".jsonl":
-            return [signed(json.loads(line)) for line in path.read_text().splitlines()]
+            return [row for line in path.read_text().splitlines() for row in json_rows(json.loads(line))]
         case ".csv":
             return [(1, line) for line in path.read_text().splitlines()[1:]]
     raise AssertionError(f"no way to read {path} is known here")
+
+
+def json_rows(line: dict[str, Any]) -> list[SignedRow]:
+    """The row of a line, or the rows that a change in Debezium's form takes back and adds."""
+    if line.keys() != {"before", "after", "op"}:
+        return [signed(line)]
+    sides = [(-1, line["before"]), (1, line["after"])]
+    return [(sign, signed(row)[1]) for sign, row in sides if row is not None]
 
 
 def signed(row: dict[str, Any]) -> SignedRow:

@@ -11,7 +11,9 @@ import pytest
 from .example_runs import Rows, difference, printed_rows, run_in_pieces, run_whole, written_rows
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLES = sorted((ROOT / "examples").rglob("*.yaml"))
+#: Its windows are of the clock, so that no two runs give the same rows; `tests/nexmark` compares what is the same.
+BY_THE_CLOCK = "q12.yaml"
+EXAMPLES = sorted(path for path in (ROOT / "examples").rglob("*.yaml") if path.name != BY_THE_CLOCK)
 
 
 @pytest.fixture
