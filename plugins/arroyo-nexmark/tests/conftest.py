@@ -66,6 +66,7 @@ class FakeContext(SourceContext):
         clock: FakeClock,
         collector: FakeCollector,
         *,
+        schema: ArroyoSchema,
         rows: int | None,
         seconds: float | None,
         message: ControlMessage,
@@ -74,6 +75,7 @@ class FakeContext(SourceContext):
         self.table_manager = FakeTables()  # type: ignore[assignment]
         self.clock = clock
         self.input_schemas: Sequence[ArroyoSchema] = ()
+        self.output_schema = schema
         self.epoch = 1
         self._fake_clock = clock
         self._collector = collector
@@ -125,7 +127,8 @@ def _run_subtask(
     seconds: float | None = None,
     message: ControlMessage | None = None,
 ) -> SubtaskRun:
-    collector, clock = FakeCollector(source.output_schema([]).schema), FakeClock()
+    schema = source.output_schema([])
+    collector, clock = FakeCollector(schema.schema), FakeClock()
     info = TaskInfo(
         job_id="job",
         operator_id="source",
@@ -134,7 +137,7 @@ def _run_subtask(
         parallelism=parallelism,
     )
     barrier = CheckpointBarrier(epoch=1, min_epoch=1, timestamp_us=0)
-    ctx = FakeContext(info, clock, collector, rows=rows, seconds=seconds, message=message or barrier)
+    ctx = FakeContext(info, clock, collector, schema=schema, rows=rows, seconds=seconds, message=message or barrier)
     source.on_start(ctx)
     finish_type = source.run(ctx, collector)
     source.on_close(ctx)

@@ -176,3 +176,12 @@ def test_an_operator_that_answers_for_the_wrong_number_of_inputs_is_named(pipeli
     path = pipeline(("acme.unhelpful", {}), KEEP)
     with pytest.raises(InvalidPipelineError, match=r"acme\.unhelpful.*needed_columns\(\) gives 2 answers for 1 inputs"):
         columns_read(path, with_unhelpful([set(), set()]))
+
+
+def test_generated_events_have_only_the_columns_that_are_needed(pipeline, tmp_path):
+    document = json.loads(pipeline(("std.project", {"keep": ["price"]})).read_text())
+    document["nodes"][0] = {"id": "events", "operator": "nexmark.source", "config": {"events": 1000}}
+    path = tmp_path / "bids.yaml"
+    path.write_text(json.dumps(document))
+    assert columns_read(path) == ["price", "date_time"]
+    assert run_in_process(path).source_rows == 920

@@ -63,6 +63,9 @@ class NexmarkSource(CountingSource):
     def name(self) -> str:
         return "nexmark.source"
 
+    def is_selective(self) -> bool:
+        return True
+
     def display(self) -> DisplayableOperator:
         events = "no end" if self._end is None else str(self._end)
         fields = ", ".join(self._schema.names)
@@ -70,7 +73,7 @@ class NexmarkSource(CountingSource):
         return DisplayableOperator(self.name(), details)
 
     def make(self, positions: Slice, ctx: SourceContext) -> pa.RecordBatch:
-        return make_batch(self._table, self._schema.schema, self._rules, self._numbers(positions))
+        return make_batch(self._table, ctx.output_schema.schema, self._rules, self._numbers(positions))
 
     def _numbers(self, positions: Slice) -> Int64s:
         """The events of the table's kind at these positions."""
