@@ -19,6 +19,11 @@ class TableManager(Protocol):
     The implementation is `arroyo_core.state.TableManager`.
     """
 
+    @property
+    def state_id(self) -> str:
+        """Tells jobs of one name apart whose state is kept in different places; the same in all runs of a job."""
+        ...
+
     def define_table(self, name: str, schema: ArroyoSchema) -> None: ...
 
     def get_global_keyed_state(self, name: str, key_type: Any = ..., value_type: Any = ...) -> Any: ...

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
@@ -77,7 +78,8 @@ class StorageProvider:
         attempts: int = 5,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self.url = url.rstrip("/") or "/"
+        # Tasks on other machines have other working directories, and the URL goes there.
+        self.url = absolute_url(url).rstrip("/") or "/"
         self._options = dict(options or {})
         self._driver = driver or _driver_for(self.url, self._options)
         self._attempts = attempts
@@ -212,6 +214,11 @@ def get_storage_provider(url: str, options: Mapping[str, Any] | None = None) -> 
 @lru_cache(maxsize=64)
 def _provider(url: str, options: tuple[tuple[str, Any], ...], _pid: int) -> StorageProvider:
     return StorageProvider(url, options=dict(options))
+
+
+def absolute_url(url: str) -> str:
+    """A local path made absolute against the working directory; any other URL as it is."""
+    return url if "://" in url else str(Path(url).absolute())
 
 
 def _driver_for(url: str, options: Mapping[str, Any]) -> Driver:

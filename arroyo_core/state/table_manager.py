@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -140,6 +141,12 @@ class TableManager:
             raise IncompatibleCheckpointError(f"table {name!r} of operator {self.task_info.operator_id!r} {mismatch}")
         self._configs[name] = config
         self._tables[name] = self._make_table(name, config, list(self._files.get(name, [])))
+
+    @property
+    def state_id(self) -> str:
+        """Tells jobs of one name apart whose state is kept in different places; the same in all runs of a job."""
+        place = f"{self._access.storage.url}\n{self.task_info.job_id}"
+        return hashlib.sha256(place.encode()).hexdigest()[:12]
 
     @property
     def table_configs(self) -> Mapping[str, TableConfig]:

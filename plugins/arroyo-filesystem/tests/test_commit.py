@@ -1,22 +1,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import fsspec
 import pyarrow as pa
+import pyarrow.fs
 import pytest
 from arroyo_filesystem import commit
-from arroyo_filesystem.commit import commit_epoch
 from arroyo_filesystem.location import Location, open_location
+from arroyo_filesystem.patience import PatientFileSystem
 from arroyo_filesystem.staging import StagedFile, Staging, decode_files, encode_files
+from fsspec.implementations.arrow import ArrowFSWrapper
 
 from arroyo_core.api import TaskInfo
 from arroyo_core.errors import StateError
 
 Names = Callable[[str], list[str]]
+
+STATE = "a1"
+
+
+def commit_epoch(location: Location, epoch: int, staged: Mapping[int, bytes], info: TaskInfo) -> int:
+    return commit.commit_epoch(location, epoch, staged, info, state_id=STATE)
 
 
 def task(task_index: int = 0, *, job_id: str = "job", operator_id: str = "out") -> TaskInfo:
@@ -25,8 +33,16 @@ def task(task_index: int = 0, *, job_id: str = "job", operator_id: str = "out") 
     )
 
 
-def stage(location: Location, info: TaskInfo, epoch: int, contents: list[bytes], folder: str = "") -> bytes:
-    staging = Staging(location, info, epoch)
+def stage(
+    location: Location,
+    info: TaskInfo,
+    epoch: int,
+    contents: list[bytes],
+    folder: str = "",
+    *,
+    state_id: str = STATE,
+) -> bytes:
+    staging = Staging(location, info, epoch, state_id=state_id)
     staged = []
     for content in contents:
         stream = staging.begin(prefix="part", extension="txt", folder=folder)
@@ -49,7 +65,7 @@ def test_nothing_is_visible_before_the_commit_and_everything_after(
     folder: str, location: Location, names: Names
 ) -> None:
     data = {index: stage(location, task(index), 7, [b"a%d" % index, b"b%d" % index]) for index in (0, 1)}
-    assert all(name.startswith("_arroyo_staging/job.out/7/") for name in names(folder))
+    assert all(name.startswith("_arroyo_staging/job.out.a1/7/") for name in names(folder))
     assert commit_epoch(location, 7, data, task()) == 4
     assert contents(folder) == [b"a0", b"a1", b"b0", b"b1"]
     assert [name[:16] for name in names(folder)] == [f"part-00007-00{i}-{n}" for i in (0, 1) for n in (0, 1)]
@@ -97,8 +113,9 @@ def test_a_sweep_takes_dead_attempts_and_nothing_else(folder: str, location: Loc
     later = stage(location, task(), 3, [b"later"])
     other = stage(location, task(operator_id="out2"), 1, [b"of another sink"])
     foreign = stage(location, task(job_id="job2"), 1, [b"of another job"])
+    fork = stage(location, task(), 2, [b"of a fork with the same name"], state_id="b2")
     commit_epoch(location, 2, {0: data}, task())
-    kept = {decode_files(kept)[0].staged for kept in (later, other, foreign)}
+    kept = {decode_files(kept)[0].staged for kept in (later, other, foreign, fork)}
     assert {name for name in names(folder) if name.startswith("_arroyo_staging")} == kept
     assert contents(folder) == [b"mine"]
 
@@ -120,6 +137,35 @@ def test_a_sweep_leaves_a_folder_to_a_driver_that_still_stages_there(
     assert contents(str(tmp_path)) == [b"x"]
 
 
+def test_a_sweep_leaves_what_is_staged_where_removing_a_folder_takes_its_files_along(tmp_path: Path) -> None:
+    """As on HDFS, whose filesystem is Arrow's."""
+    fs = PatientFileSystem(ArrowFSWrapper(pa.fs.LocalFileSystem()))
+    location = Location(fs, str(tmp_path), str(tmp_path))
+    data = {0: stage(location, task(), 1, [b"x"])}
+    later = {0: stage(location, task(), 2, [b"y"])}
+    other = stage(location, task(operator_id="out2"), 1, [b"of another sink"])
+    commit_epoch(location, 1, data, task())
+    assert (tmp_path / decode_files(other)[0].staged).exists()
+    for _ in range(2):
+        commit_epoch(location, 2, later, task())
+    assert contents(str(tmp_path)) == [b"x", b"y"]
+
+
+def test_folders_are_durable_before_the_files_in_them_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: set[str] = set()
+    sync = os.fsync
+
+    def note(number: int) -> None:
+        synced.add(str(Path(f"/proc/self/fd/{number}").readlink()))
+        sync(number)
+
+    monkeypatch.setattr(os, "fsync", note)
+    location = open_location(str(tmp_path / "out"), {}, field="path")
+    stage(location, task(), 1, [b"x"])
+    (staged,) = (tmp_path / "out").rglob("*.txt")
+    assert {str(path) for path in (staged, *staged.parents) if path.is_relative_to(tmp_path)} <= synced
+
+
 def test_the_staging_folder_goes_when_it_is_empty(tmp_path: Path) -> None:
     location = open_location(str(tmp_path), {}, field="path")
     commit_epoch(location, 1, {0: stage(location, task(), 1, [b"x"])}, task())
@@ -132,7 +178,7 @@ def test_an_epoch_without_files_commits_nothing(folder: str, location: Location,
 
 
 def test_an_aborted_file_leaves_nothing(folder: str, location: Location, names: Names) -> None:
-    stream = Staging(location, task(), 1).begin(prefix="part", extension="txt")
+    stream = Staging(location, task(), 1, state_id=STATE).begin(prefix="part", extension="txt")
     stream.stream.write(b"x")
     stream.abort()
     assert names(folder) == []

@@ -182,7 +182,7 @@ def test_a_large_file_whose_end_did_not_arrive_is_given_up_as_an_outage(
 
 
 def stage(location: Location) -> bytes:
-    stream = Staging(location, TASK, 1).begin(prefix="part", extension="txt")
+    stream = Staging(location, TASK, 1, state_id="a1").begin(prefix="part", extension="txt")
     stream.stream.write(b"x")
     return encode_files([stream.close(1)])
 
@@ -198,7 +198,7 @@ def test_any_call_of_a_commit_may_fail_or_lose_its_answer(protocol: str, call: i
     data = stage(location)
     store.calls.clear()
     store.loses, store.refuses = (call, None) if is_done else (None, call)
-    commit_epoch(location, 1, {0: data}, TASK)
+    commit_epoch(location, 1, {0: data}, TASK, state_id="a1")
     (name,) = store._fs.find("/out")
     assert name.startswith("/out/part-")
     assert store._fs.cat_file(name) == b"x"
@@ -215,11 +215,11 @@ def test_two_drivers_may_commit_the_same_epoch_at_once(protocol: str) -> None:
 
         def after_the_other(*arguments: Any, name: str = name, done: Any = done, **options: Any) -> Any:
             setattr(store._fs, name, done)
-            commit_epoch(location, 1, {0: data}, TASK)
+            commit_epoch(location, 1, {0: data}, TASK, state_id="a1")
             return done(*arguments, **options)
 
         setattr(store._fs, name, after_the_other)
-    commit_epoch(location, 1, {0: data}, TASK)
+    commit_epoch(location, 1, {0: data}, TASK, state_id="a1")
     (name,) = store._fs.find("/out")
     assert store._fs.cat_file(name) == b"x"
 
@@ -229,4 +229,4 @@ def test_a_file_that_is_nowhere_is_an_error(store: Flaky, patient: PatientFileSy
     data = stage(location)
     store._fs.rm("/out", recursive=True)
     with pytest.raises(StateError, match="neither file exists"):
-        commit_epoch(location, 1, {0: data}, TASK)
+        commit_epoch(location, 1, {0: data}, TASK, state_id="a1")

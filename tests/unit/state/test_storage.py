@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import pickle
 import uuid
 from pathlib import Path
 
@@ -124,6 +125,18 @@ def test_a_failed_rename_leaves_nothing_behind(tmp_path, monkeypatch):
 def test_a_url_nobody_can_open_is_an_error_for_the_user():
     with pytest.raises(SetupError, match="cannot open the checkpoint URL 'nosuch://x'"):
         get_storage_provider("nosuch://x")
+
+
+def test_a_relative_path_means_the_same_folder_in_every_working_directory(tmp_path, monkeypatch):
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+    storage = StorageProvider("./state")
+    storage.write("a", b"x")
+    # As a task on an executor does.
+    monkeypatch.chdir(tmp_path / "other")
+    assert storage.url == str(tmp_path / "state")
+    assert get_storage_provider(storage.url).read("a") == b"x"
+    assert pickle.loads(pickle.dumps(storage)).read("a") == b"x"
 
 
 def test_one_provider_per_url():

@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from arroyo_core.api import TaskInfo
-from arroyo_core.errors import ExternalError, StateError
-from arroyo_filesystem.location import Location, sync_folder
+from arroyo_core.errors import StateError
+from arroyo_filesystem.location import Location, make_folder, sync_folder
 from arroyo_filesystem.object_stores import is_object_store
 from arroyo_filesystem.staging import STAGING_FOLDER, StagedFile, decode_files, operator_folder
 
@@ -22,7 +22,9 @@ from arroyo_filesystem.staging import STAGING_FOLDER, StagedFile, decode_files, 
 PARALLEL_MOVES = 16
 
 
-def commit_epoch(location: Location, epoch: int, staged: Mapping[int, bytes], task_info: TaskInfo) -> int:
+def commit_epoch(
+    location: Location, epoch: int, staged: Mapping[int, bytes], task_info: TaskInfo, *, state_id: str
+) -> int:
     """Move what all subtasks staged in `epoch` to its final names, then sweep; the number of files.
 
     Raises `StateError` naming a file that is neither staged nor final.
@@ -30,7 +32,7 @@ def commit_epoch(location: Location, epoch: int, staged: Mapping[int, bytes], ta
     files = [file for data in staged.values() for file in decode_files(data)]
     location.fs.invalidate_cache()
     move_files(location, files)
-    sweep(location, task_info, epoch)
+    sweep(location, operator_folder(task_info, state_id), epoch)
     return len(files)
 
 
@@ -46,12 +48,12 @@ def move_files(location: Location, files: Sequence[StagedFile]) -> None:
         list(pool.map(lambda file: _move_remote(location, file), files))
 
 
-def sweep(location: Location, task_info: TaskInfo, epoch: int) -> None:
-    """Delete what this operator staged up to `epoch`: dead attempts, since all else is moved.
+def sweep(location: Location, folder: str, epoch: int) -> None:
+    """Delete what an operator staged in its `folder` up to `epoch`: dead attempts, since all else is moved.
 
     Later epochs are left alone, and so is every other operator and job.
     """
-    mine = location.child(operator_folder(task_info))
+    mine = location.child(folder)
     try:
         found = location.fs.ls(mine, detail=False)
     except FileNotFoundError:
@@ -60,10 +62,12 @@ def sweep(location: Location, task_info: TaskInfo, epoch: int) -> None:
         name = path.rstrip("/").rpartition("/")[2]
         if name.isdecimal() and int(name) <= epoch:
             _remove_folder(location, path)
-    for folder in (mine, location.child(STAGING_FOLDER)):
-        # Not empty: another epoch, operator or job stages there. Gone: somebody else was as tidy.
-        with contextlib.suppress(OSError, ExternalError):
-            location.fs.rmdir(folder)
+    if location.is_local:
+        # Elsewhere empty folders stay: the `rmdir` of some filesystems, such as HDFS, deletes what is inside too.
+        for path in (mine, location.child(STAGING_FOLDER)):
+            # Not empty: another epoch, operator or job stages there. Gone: somebody else was as tidy.
+            with contextlib.suppress(OSError):
+                Path(path).rmdir()
 
 
 def _remove_folder(location: Location, path: str) -> None:
@@ -80,7 +84,7 @@ def _remove_folder(location: Location, path: str) -> None:
 
 def _move_local(location: Location, file: StagedFile) -> None:
     staged, final = Path(location.child(file.staged)), Path(location.child(file.final))
-    final.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(final.parent)
     try:
         staged.replace(final)
     except FileNotFoundError:
@@ -118,5 +122,5 @@ def _folders(name: str) -> list[str]:
 def _lost(location: Location, file: StagedFile) -> StateError:
     return StateError(
         f"cannot commit {file.final!r} in {location.url!r}: its {file.rows} rows were staged as {file.staged!r}, "
-        "and neither file exists; was the staging folder deleted by hand?"
+        "and neither file exists; has the path of the sink changed since, or was the folder cleared by hand?"
     )

@@ -53,7 +53,9 @@ class BadLines:
         if self._stream is None:
             if self._settings.dead_letter is None:
                 raise AssertionError("a policy of dead letters has a folder")
-            staging = Staging(self._settings.dead_letter, self._ctx.task_info, self._ctx.epoch)
+            ctx = self._ctx
+            state_id = ctx.table_manager.state_id
+            staging = Staging(self._settings.dead_letter, ctx.task_info, ctx.epoch, state_id=state_id)
             self._stream = staging.begin(prefix="bad", extension="jsonl")
         record = {"file": bad.file, "line": bad.line, "error": bad.error, "text": _text(bad.text)}
         self._stream.stream.write(msgspec.json.encode(record) + b"\n")

@@ -57,6 +57,14 @@ def open_for_reading(fs: Any, path: str) -> BinaryIO:
     return cast(BinaryIO, fs.open(path, "rb"))
 
 
+def make_folder(folder: Path) -> None:
+    """Make a local folder and its parents, so that they survive a power cut: a file is lost with its folder."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in missing:
+        sync_folder(str(path.parent))
+
+
 def sync_folder(path: str) -> None:
     """Make the names in a local folder survive a power cut."""
     descriptor = os.open(path, os.O_RDONLY)

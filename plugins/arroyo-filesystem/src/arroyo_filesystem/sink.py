@@ -74,7 +74,7 @@ class FilesystemSink(ArrowOperator):
             self._check_empty(ctx)
         schema = check_partitions(self._written(ctx.input_schemas[0]), settings.partition_by)
         self._files = OpenFiles(
-            Staging(settings.location, ctx.task_info, ctx.epoch),
+            Staging(settings.location, ctx.task_info, ctx.epoch, state_id=ctx.table_manager.state_id),
             settings.file_format,
             schema,
             max_file_bytes=settings.max_file_bytes,
@@ -95,7 +95,8 @@ class FilesystemSink(ArrowOperator):
         ctx.table_manager.insert_committing_data(TABLE, encode_files(staged))
 
     def handle_commit(self, epoch: int, commit_data: Mapping[str, Mapping[int, bytes]], ctx: OperatorContext) -> None:
-        commit_epoch(self._settings.location, epoch, commit_data.get(TABLE, {}), ctx.task_info)
+        staged, state_id = commit_data.get(TABLE, {}), ctx.table_manager.state_id
+        commit_epoch(self._settings.location, epoch, staged, ctx.task_info, state_id=state_id)
 
     def on_close(
         self, final_message: SignalMessage | None, ctx: OperatorContext, collector: ArrowCollector

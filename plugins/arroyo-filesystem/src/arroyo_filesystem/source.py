@@ -126,7 +126,8 @@ class FilesystemSource(SourceOperator):
 
     def handle_commit(self, epoch: int, commit_data: Mapping[str, Mapping[int, bytes]], ctx: OperatorContext) -> None:
         if self._settings.dead_letter is not None:
-            commit_epoch(self._settings.dead_letter, epoch, commit_data.get(DEAD_LETTER_TABLE, {}), ctx.task_info)
+            staged, state_id = commit_data.get(DEAD_LETTER_TABLE, {}), ctx.table_manager.state_id
+            commit_epoch(self._settings.dead_letter, epoch, staged, ctx.task_info, state_id=state_id)
 
     def _read(
         self,

@@ -1,7 +1,7 @@
 """Files that become visible only with the epoch they belong to: the first phase.
 
-While an epoch runs, files are written below `_arroyo_staging/{job}.{operator}/{epoch}/` of their
-folder, under names that no two attempts share. What is staged is only a list of names; moving
+While an epoch runs, files are written below `_arroyo_staging/{job}.{operator}.{state}/{epoch}/` of
+their folder, under names that no two attempts share. What is staged is only a list of names; moving
 them to their final names is `arroyo_filesystem.commit`.
 """
 
@@ -17,7 +17,7 @@ import msgspec
 
 from arroyo_core.api import TaskInfo
 from arroyo_core.errors import ExternalError
-from arroyo_filesystem.location import Location, sync_folder
+from arroyo_filesystem.location import Location, make_folder, sync_folder
 from arroyo_filesystem.object_stores import is_object_store
 
 STAGING_FOLDER = "_arroyo_staging"
@@ -44,9 +44,13 @@ def decode_files(data: bytes) -> list[StagedFile]:
     return msgspec.json.decode(data, type=list[StagedFile])
 
 
-def operator_folder(task_info: TaskInfo) -> str:
-    """The staging folder of an operator: no other operator or job stages or cleans there."""
-    return f"{STAGING_FOLDER}/{task_info.job_id}.{task_info.operator_id}"
+def operator_folder(task_info: TaskInfo, state_id: str) -> str:
+    """The staging folder of an operator: no other operator or job stages or cleans there.
+
+    `state_id` is that of the operator's tables. A fork may have the name of the job it came from, and both count
+    epochs on: by name alone, one would clean away what the other has staged.
+    """
+    return f"{STAGING_FOLDER}/{task_info.job_id}.{task_info.operator_id}.{state_id}"
 
 
 class StagedStream:
@@ -86,11 +90,11 @@ class StagedStream:
 class Staging:
     """Begins files for one subtask in one epoch."""
 
-    def __init__(self, location: Location, task_info: TaskInfo, epoch: int) -> None:
+    def __init__(self, location: Location, task_info: TaskInfo, epoch: int, *, state_id: str) -> None:
         self._location = location
         self._task_index = task_info.task_index
         self._epoch = epoch
-        self._folder = f"{operator_folder(task_info)}/{epoch}"
+        self._folder = f"{operator_folder(task_info, state_id)}/{epoch}"
         self._begun = 0
 
     def begin(self, *, prefix: str, extension: str, folder: str = "") -> StagedStream:
@@ -114,7 +118,7 @@ class Staging:
 
     def _create(self, path: str) -> BinaryIO:
         if self._location.is_local:
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            make_folder(Path(path).parent)
             return Path(path).open("wb", buffering=2**20)
         if not is_object_store(self._location.fs):
             self._location.fs.makedirs(path.rpartition("/")[0], exist_ok=True)

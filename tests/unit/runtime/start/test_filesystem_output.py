@@ -28,14 +28,14 @@ class Files:
         self.folder = folder
         self.out = folder / "out"
 
-    def job(self, options=None, *, name="files"):
+    def job(self, options=None, *, name="files", state="state"):
         plugins = installed_plugins()
         plan = plan_text(PIPELINE.format(name=name, out=self.out), plugins=plugins, environment={})
         return Job(
             plan,
             LocalExecutor(plugins),
             plugins=plugins,
-            storage_url=str(self.folder / "state"),
+            storage_url=str(self.folder / state),
             lanes=InlineLanes(),
             start=options,
         )
@@ -91,12 +91,13 @@ def test_a_fresh_start_repeats_everything(files):
     assert files.numbers() == Counter(range(5000)) + before
 
 
-def test_a_fork_into_the_same_folder_neither_commits_nor_sweeps_what_the_other_job_staged(files):
+@pytest.mark.parametrize(("name", "state"), [("copy", "state"), ("files", "elsewhere")])
+def test_a_fork_into_the_same_folder_neither_commits_nor_sweeps_what_the_other_job_staged(files, name, state):
     files.kill(Published, 3)
     staged = files.staged()
     before = files.numbers()
     fork = StartOptions(fork_from=ForkSource(url=str(files.folder / "state"), job_id="files"))
-    files.job(fork, name="copy").run()
+    files.job(fork, name=name, state=state).run()
     assert files.numbers() == Counter(range(5000))
     assert files.staged() == staged
     files.job().run()
