@@ -111,19 +111,21 @@ class BlackholeConfig(_message.Message):
     def __init__(self) -> None: ...
 
 class Aggregate(_message.Message):
-    __slots__ = ("function", "column", "filter", "percentile", "other")
+    __slots__ = ("function", "column", "filter", "percentile", "other", "columns")
     FUNCTION_FIELD_NUMBER: _ClassVar[int]
     COLUMN_FIELD_NUMBER: _ClassVar[int]
     AS_FIELD_NUMBER: _ClassVar[int]
     FILTER_FIELD_NUMBER: _ClassVar[int]
     PERCENTILE_FIELD_NUMBER: _ClassVar[int]
     OTHER_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
     function: str
     column: str
     filter: str
     percentile: float
     other: str
-    def __init__(self, function: _Optional[str] = ..., column: _Optional[str] = ..., filter: _Optional[str] = ..., percentile: _Optional[float] = ..., other: _Optional[str] = ..., **kwargs) -> None: ...
+    columns: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, function: _Optional[str] = ..., column: _Optional[str] = ..., filter: _Optional[str] = ..., percentile: _Optional[float] = ..., other: _Optional[str] = ..., columns: _Optional[_Iterable[str]] = ..., **kwargs) -> None: ...
 
 class TumblingWindowConfig(_message.Message):
     __slots__ = ("size", "offset", "keys", "aggregates", "allowed_lateness", "late", "time", "early")

@@ -140,6 +140,7 @@ def aggregate_specs(aggregates: Iterable[Aggregate]) -> tuple[AggregateSpec, ...
             filter=each.filter or None,
             percentile=each.percentile if each.HasField("percentile") else None,
             other=each.other or None,
+            columns=tuple(each.columns),
         )
         for position, each in enumerate(aggregates)
     )

@@ -26,7 +26,9 @@ class AggregatePlan:
         self._specs = specs
         self._registry = registry
         self._schema = schema
-        self.aggregates: list[Aggregate] = [bind_aggregate(spec, schema, is_updating=is_updating) for spec in specs]
+        self.aggregates: list[Aggregate] = [
+            bind_aggregate(spec, schema, registry, is_updating=is_updating) for spec in specs
+        ]
         self.output_fields = [
             pa.field(spec.name, aggregate.output_type) for spec, aggregate in zip(specs, self.aggregates, strict=True)
         ]
@@ -50,7 +52,7 @@ class AggregatePlan:
     @property
     def columns(self) -> frozenset[str]:
         """The columns of the input that the aggregates and their filters read."""
-        named = frozenset(name for spec in self._specs for name in (spec.column, spec.other) if name)
+        named = frozenset(name for spec in self._specs for name in spec.inputs)
         expressions = [Expression(name=f"f{place}", sql=sql, field="") for place, sql in enumerate(self._filters)]
         if not expressions:
             return named

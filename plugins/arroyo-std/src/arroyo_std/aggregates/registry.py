@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from arroyo_core.api import Registry
 from arroyo_core.api.hashing import is_hashable
-from arroyo_core.errors import ConfigError
+from arroyo_core.errors import ConfigError, PluginError
+from arroyo_core.udf import AggregateUdf
 from arroyo_std.aggregates.collected import CountDistinct, ListOf, Median, Recomputed
 from arroyo_std.aggregates.function import Aggregate
 from arroyo_std.aggregates.groups import Groups, Kernel
@@ -16,7 +18,9 @@ from arroyo_std.aggregates.moments import Moments
 from arroyo_std.aggregates.ordered import Bitwise, Ordered
 from arroyo_std.aggregates.simple import Count, Extreme, Mean, Sum
 from arroyo_std.aggregates.sketches import ApproxCountDistinct, ApproxPercentile
+from arroyo_std.aggregates.user import UserAggregate
 from arroyo_std.columns import check_column, nearest, normal_type
+from arroyo_std.fitting import check_arguments
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,15 +34,21 @@ class AggregateSpec:
     filter: str | None = None
     percentile: float | None = None
     other: str | None = None
+    columns: tuple[str, ...] = ()
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The columns it is computed of, however they are written."""
+        return self.columns or tuple(each for each in (self.column, self.other) if each)
 
     @property
     def name(self) -> str:
         """The name of the result's column."""
-        return self.alias or "_".join([self.function, *(each for each in (self.column, self.other) if each)])
+        return self.alias or "_".join([self.function.replace(".", "_"), *self.inputs])
 
     def shown(self) -> str:
         """For people."""
-        columns = ", ".join(name for name in (self.column, self.other) if name) or "*"
+        columns = ", ".join(self.inputs) or "*"
         percentile = f", {self.percentile}" if self.percentile is not None else ""
         return f"{self.function}({columns}{percentile})" + (f" where {self.filter}" if self.filter else "")
 
@@ -146,19 +156,24 @@ FUNCTIONS: Mapping[str, _Function] = {
 }
 
 
-def bind_aggregate(spec: AggregateSpec, schema: pa.Schema, *, is_updating: bool = False) -> Aggregate:
+def bind_aggregate(
+    spec: AggregateSpec, schema: pa.Schema, registry: Registry, *, is_updating: bool = False
+) -> Aggregate:
     """The function for columns of these types; for rows that may be taken back if `is_updating`.
 
     Raises `ConfigError` at the field that is wrong.
     """
-    function = FUNCTIONS.get(spec.function)
+    function, user_function = FUNCTIONS.get(spec.function), _user_function(spec, registry)
+    if user_function is not None:
+        return _bind_user_function(spec, user_function, schema, is_updating=is_updating)
     if function is None:
+        names = sorted({*FUNCTIONS, *(each.name for each in registry.udfs.values() if isinstance(each, AggregateUdf))})
         raise ConfigError(
             f"no aggregate function {spec.function!r}",
             field=f"{spec.field}.function",
             value=spec.function,
-            allowed=sorted(FUNCTIONS),
-            suggestion=nearest(spec.function, sorted(FUNCTIONS)),
+            allowed=names,
+            suggestion=nearest(spec.function, names),
         )
     _check_settings(spec, function)
     columns = [(spec.column, "column"), (spec.other, "other")]
@@ -175,11 +190,59 @@ def bind_aggregate(spec: AggregateSpec, schema: pa.Schema, *, is_updating: bool 
         )
     if spec.function == "approx_count_distinct":
         # Hashes cannot be taken back; the exact answer is as good.
-        return bind_aggregate(replace(spec, function="count_distinct"), schema, is_updating=True)
+        return bind_aggregate(replace(spec, function="count_distinct"), schema, registry, is_updating=True)
     return Recomputed(bound, [name for name, _ in columns if name is not None], kinds)
 
 
+def _user_function(spec: AggregateSpec, registry: Registry) -> AggregateUdf | None:
+    found = registry.udfs.get(spec.function)
+    if isinstance(found, AggregateUdf):
+        if spec.function in FUNCTIONS:
+            source = f" of {found.source}" if found.source else ""
+            raise PluginError(f"UDF {found.name!r}{source} has the name of an aggregate of std: it needs another")
+        return found
+    if found is not None and spec.function not in FUNCTIONS:
+        raise ConfigError(
+            f"function {spec.function!r} is no aggregate: use it in std.project in front, or in 'filter'",
+            field=f"{spec.field}.function",
+            value=spec.function,
+        )
+    return None
+
+
+def _bind_user_function(
+    spec: AggregateSpec, function: AggregateUdf, schema: pa.Schema, *, is_updating: bool
+) -> Aggregate:
+    if spec.percentile is not None:
+        raise ConfigError(f"{spec.function} takes no 'percentile'", field=f"{spec.field}.percentile")
+    if spec.columns and (spec.column or spec.other):
+        raise ConfigError("'columns' and 'column' exclude each other", field=f"{spec.field}.columns")
+    if spec.columns:
+        fields = [f"{spec.field}.columns[{place}]" for place in range(len(spec.columns))]
+    else:
+        fields = [f"{spec.field}.{part}" for part, name in (("column", spec.column), ("other", spec.other)) if name]
+    if not fields:
+        raise ConfigError(f"{function.signature} needs 'column' or 'columns'", field=f"{spec.field}.function")
+    check_arguments(function, spec.inputs, schema, fields=fields)
+    bound = UserAggregate(function, spec.inputs)
+    if not is_updating:
+        return bound
+    kinds = [normal_type(schema.field(name).type) for name in spec.inputs]
+    for name, kind, field in zip(spec.inputs, kinds, fields, strict=True):
+        if not _is_value(kind):
+            raise ConfigError(
+                f"{spec.function} cannot take back rows of an updating input; column {name!r} is {kind}",
+                field=field,
+                value=name,
+            )
+    return Recomputed(bound, spec.inputs, kinds)
+
+
 def _check_settings(spec: AggregateSpec, function: _Function) -> None:
+    if spec.columns:
+        raise ConfigError(
+            f"'columns' is for user functions; {spec.function} takes 'column'", field=f"{spec.field}.columns"
+        )
     if spec.column is None and function.needs_column:
         raise ConfigError(f"{spec.function} needs a column", field=f"{spec.field}.column")
     if (spec.other is not None) != function.has_other:
