@@ -32,9 +32,11 @@ def read_duration_us(text: str | None, *, option: str, udf: str, allows_zero: bo
     """The microseconds of a duration such as `5s`; None stays None."""
     if text is None:
         return None
+    if not isinstance(text, str):
+        raise UdfDeclarationError(f"UDF {udf!r}: {option!r} is {text!r}; write a text such as '5s'")
     try:
         duration_us = parse_duration_us(text)
-    except (ValueError, AttributeError) as error:
+    except ValueError as error:
         raise UdfDeclarationError(f"UDF {udf!r}: {option!r}: {error}") from None
     if duration_us == 0 and not allows_zero:
         raise UdfDeclarationError(f"UDF {udf!r}: {option!r} must be more than zero")
