@@ -6,6 +6,7 @@ import argparse
 import csv
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -75,8 +76,10 @@ def _add(
 
 def add_job_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what `open_backend` reads."""
-    parser.add_argument("url", metavar="URL", help="the pipeline's checkpoint URL, with or without the job's folder")
-    parser.add_argument("--job", metavar="NAME", help="needed where several jobs share the URL")
+    parser.add_argument(
+        "url", metavar="URL[#JOB]", help="the pipeline's checkpoint URL, with or without the job's folder"
+    )
+    parser.add_argument("--job", metavar="NAME", help="as #JOB; one of them is needed where several jobs share the URL")
 
 
 def _ls(args: argparse.Namespace) -> int:
@@ -186,27 +189,27 @@ def _diff(args: argparse.Namespace) -> int:
     return _write(diff_tables(*tables), args)
 
 
-def open_backend(args: argparse.Namespace) -> ParquetBackend:
-    storage = get_storage_provider(args.url)
-    jobs = find_jobs(storage)
-    parent, _, folder = args.url.rstrip("/").rpartition("/")
+def open_backend(args: argparse.Namespace, find: Callable[[StorageProvider], list[str]] = find_jobs) -> ParquetBackend:
+    """The job that the arguments name, or the only one that `find` finds."""
+    url, wanted = args.url, args.job
+    if wanted is None and "#" in url:
+        url, _, wanted = url.rpartition("#")
+    storage = get_storage_provider(url)
+    jobs = find(storage)
+    parent, _, folder = url.rstrip("/").rpartition("/")
     if not jobs and parent:
         # The URL may name the job's own folder.
-        storage, jobs = get_storage_provider(parent), [job for job in _jobs_of(parent) if job == folder]
-    if args.job is not None:
-        if args.job not in jobs:
-            raise ConfigError(f"no checkpoint of job {args.job!r} below {args.url}", value=args.job, allowed=jobs)
-        return ParquetBackend(storage, args.job)
+        storage = get_storage_provider(parent)
+        jobs = [job for job in find(storage) if job == folder]
+    if wanted is not None:
+        if wanted not in jobs:
+            raise ConfigError(f"no checkpoint of job {wanted!r} below {url}", value=wanted, allowed=jobs)
+        return ParquetBackend(storage, wanted)
     if not jobs:
-        raise ConfigError(f"no checkpoint below {args.url}", value=args.url)
+        raise ConfigError(f"no checkpoint below {url}", value=url)
     if len(jobs) > 1:
-        raise ConfigError(f"several jobs share {args.url}: choose one with --job ({', '.join(jobs)})", allowed=jobs)
+        raise ConfigError(f"several jobs share {url}: choose one with --job ({', '.join(jobs)})", allowed=jobs)
     return ParquetBackend(storage, jobs[0])
-
-
-def _jobs_of(url: str) -> list[str]:
-    storage: StorageProvider = get_storage_provider(url)
-    return find_jobs(storage)
 
 
 def _checkpoint(backend: ParquetBackend, epoch: int | None) -> CheckpointMetadata:

@@ -7,8 +7,8 @@ import argparse
 from arroyo_core.cli.exits import OK
 from arroyo_core.cli.state_commands import add_job_arguments, open_backend
 from arroyo_core.runtime.events import StopMode
-from arroyo_core.runtime.start import StartError
 from arroyo_core.runtime.stop import StopFile
+from arroyo_core.state.inspection import find_started_jobs
 
 _MODES = {
     StopMode.CHECKPOINT: "end the epoch and commit it (default)",
@@ -34,10 +34,9 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 
 def _stop(args: argparse.Namespace) -> int:
-    backend = open_backend(args)
-    generation = max(backend.read_facts().generations, default=0)
-    if not generation:
-        raise StartError(f"job {backend.job_id!r} has never been started at {backend.storage.url}")
+    # A job may have to be stopped before it has come to its first checkpoint.
+    backend = open_backend(args, find_started_jobs)
+    generation = max(backend.read_facts().generations)
     StopFile.at(backend.storage.url, backend.job_id, generation).write(StopMode(args.mode))
     print(f"{backend.job_id}: asked the driver of generation {generation} to stop ({args.mode})")
     return OK

@@ -90,8 +90,8 @@ class OperatorChange:
 def record_nodes(plan: Plan) -> bytes:
     """What a checkpoint keeps of the plan, as its property `NODES`, for later comparisons."""
     recorded = RecordedNodes()
-    for node in plan.nodes.values():
-        inputs = [edge.source for edge in plan.inputs_of(node.id)]
+    for node in plan.written_nodes():
+        inputs = plan.written_inputs(node.id)
         recorded.nodes.add(
             operator_id=node.id,
             operator=node.operator,

@@ -35,7 +35,6 @@ from arroyo_core.runtime.events import (
     RunEpoch,
     Started,
     StartTimer,
-    StopMode,
     StopRequested,
 )
 from arroyo_core.runtime.lanes import Lanes, ThreadLanes
@@ -201,7 +200,7 @@ class Job:
             case StartTimer():
                 self._wait(instruction)
             case EndEpoch():
-                self._ask("end", lambda: self._stop_file.write(StopMode.CHECKPOINT))
+                self._ask("end", self._stop_file.end_epoch)
             case CancelEpoch():
                 self._ask("be cancelled", self.executor.cancel)
             case Finish(outcome):

@@ -88,9 +88,13 @@ class JobSteps:
 
     def restore(self) -> Restored:
         """Take the job over, if this driver has not yet, and complete a commit that was broken off."""
-        if not self._backend.generation:
+        is_restart = self._backend.generation > 0
+        if not is_restart:
             self._backend.claim_generation()
         self.start = start = resolve_start(self._backend, self._plan, self._plugins, self._options)
+        if is_restart:
+            # Another driver may have been the reason for the restart.
+            self._backend.check_turn(start.next_epoch)
         self._epochs.clear()
         self._base = start.checkpoint
         if start.checkpoint is not None and start.needs_commit:

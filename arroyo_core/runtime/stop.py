@@ -56,6 +56,10 @@ class StopFile:
     def write(self, mode: StopMode) -> None:
         self._storage.write(self._path, mode.encode())
 
+    def end_epoch(self) -> None:
+        """Have the sources end the running epoch; a wish that somebody has left there stays as it is."""
+        self._storage.put_if_absent(self._path, StopMode.CHECKPOINT.encode())
+
     def read(self) -> StopMode | None:
         """None also where storage cannot be asked now: the next look will tell."""
         try:

@@ -27,7 +27,8 @@ class FsspecDriver:
         self._is_memory = url.startswith("memory://")
         self.is_remote = not self._is_memory
         if url.startswith(("s3://", "s3a://")):
-            # Other processes write too: a cached listing would hide what they published.
+            # Other processes write too: a cached listing would hide what they published. Not every filesystem takes
+            # this setting, so caches are cleared too, before each look.
             settings.setdefault("use_listings_cache", False)
         self._fs, root = fsspec.core.url_to_fs(url, **settings)
         self._root = root.rstrip("/")
@@ -59,9 +60,11 @@ class FsspecDriver:
         return True
 
     def size(self, path: str) -> int:
+        self._fs.invalidate_cache()
         return int(self._fs.info(self._at(path))["size"])
 
     def list(self, prefix: str) -> list[StoredFile]:
+        self._fs.invalidate_cache()
         try:
             found = self._fs.find(self._at(prefix), detail=True)
         except FileNotFoundError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import msgspec
@@ -58,12 +58,21 @@ class TableSummary:
 
 def find_jobs(storage: StorageProvider) -> list[str]:
     """Every job with a published checkpoint below the URL."""
-    jobs = set()
-    for file in storage.list_root():
-        folder, _, rest = file.path.partition("/")
-        if rest.startswith("checkpoints/") and rest.endswith("/" + paths.CHECKPOINT_FILE):
-            jobs.add(paths.decode_id(folder))
-    return sorted(jobs)
+    return _jobs_with(
+        storage, lambda _, rest: rest.startswith("checkpoints/") and rest.endswith("/" + paths.CHECKPOINT_FILE)
+    )
+
+
+def find_started_jobs(storage: StorageProvider) -> list[str]:
+    """Every job below the URL that a driver has started, though it may not have come to a checkpoint yet."""
+    return _jobs_with(
+        storage, lambda job, rest: paths.generation_of(job, f"{paths.job_folder(job)}/{rest}") is not None
+    )
+
+
+def _jobs_with(storage: StorageProvider, is_sign: Callable[[str, str], bool]) -> list[str]:
+    found = (file.path.partition("/") for file in storage.list_root())
+    return sorted({job for folder, _, rest in found if is_sign(job := paths.decode_id(folder), rest)})
 
 
 def summarize_checkpoints(backend: ParquetBackend) -> Iterator[CheckpointSummary]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
 from arroyo_core.errors import StateError
@@ -223,24 +223,33 @@ class ParquetBackend(BackingStore):
                 f"job {self.job_id!r}: cannot clean up epochs {old_min_epoch} to {new_min_epoch} "
                 f"with the latest at {metadata.epoch}"
             )
-        plan = self.plan_cleanup(new_min_epoch)
-        for path in (*plan.metadata, *plan.data):
+        plan = self.plan_cleanup(new_min_epoch, last_epoch=metadata.epoch)
+        for path in plan.metadata:
             self.storage.delete(path)
+        # A driver that took over while those went may have chosen one of them to go back to, and needs its files. One
+        # that takes over from here on finds none of them.
+        if self._is_owner(self._claimed_generations()):
+            for path in plan.data:
+                self.storage.delete(path)
 
-    def plan_cleanup(self, new_min_epoch: int) -> CleanupPlan:
-        """What `cleanup_checkpoint` would delete now; reads only.
+    def plan_cleanup(self, new_min_epoch: int, *, last_epoch: int | None = None) -> CleanupPlan:
+        """What `cleanup_checkpoint` would delete now, of epochs up to `last_epoch`; reads only.
 
         Nothing, for a driver that lost its job: what nobody refers to may be its successor's work.
         """
         facts = self._facts()
-        if self.generation and self.generation < max(facts.generations, default=0):
+        if not self._is_owner(facts.generations):
             return CleanupPlan((), ())
         kept = {
             epoch: self.load_checkpoint_metadata(self.job_id, epoch)
             for epoch in facts.published
             if epoch >= new_min_epoch
         }
-        return plan_cleanup(self.job_id, facts, kept, new_min_epoch=new_min_epoch)
+        return plan_cleanup(self.job_id, facts, kept, new_min_epoch=new_min_epoch, last_epoch=last_epoch)
+
+    def _is_owner(self, generations: Iterable[int]) -> bool:
+        """Whether none of the claims is newer; always, for whoever claimed nothing."""
+        return not self.generation or self.generation >= max(generations, default=0)
 
     def _facts(self) -> JobFacts:
         return derive_job_facts(self.job_id, (file.path for file in self.storage.list(paths.job_folder(self.job_id))))

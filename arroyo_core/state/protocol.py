@@ -134,12 +134,19 @@ class CleanupPlan:
 
 
 def plan_cleanup(
-    job_id: str, facts: JobFacts, kept: Mapping[int, CheckpointMetadata], *, new_min_epoch: int
+    job_id: str,
+    facts: JobFacts,
+    kept: Mapping[int, CheckpointMetadata],
+    *,
+    new_min_epoch: int,
+    last_epoch: int | None = None,
 ) -> CleanupPlan:
     """Classify every file of a job.
 
     `kept` holds the metadata of every published epoch from `new_min_epoch` on. Whatever they refer
     to stays, and so does everything of epochs after the latest: an attempt may be writing there.
+    `last_epoch` is one that was published before the listing began. A listing takes its time, and may have missed a
+    later epoch that was published meanwhile though it found the one after: nothing after `last_epoch` goes.
     """
     missing = {epoch for epoch in facts.published if epoch >= new_min_epoch} - set(kept)
     if missing:
@@ -147,6 +154,7 @@ def plan_cleanup(
     latest = max(facts.published, default=0)
     if new_min_epoch > latest:
         raise ValueError(f"cleanup up to epoch {new_min_epoch} would delete the latest checkpoint, {latest}")
+    latest = latest if last_epoch is None else min(latest, last_epoch)
     protected = {path for metadata in kept.values() for path in referenced_paths(metadata)}
     metadata: list[tuple[int, int, str]] = []
     data: list[tuple[int, str]] = []

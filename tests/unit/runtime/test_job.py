@@ -284,6 +284,23 @@ def test_an_older_driver_is_fenced_out_by_a_newer_one(lab, order):
     assert lab.trace.numbers() == Counter(range(20))
 
 
+def test_a_driver_that_restarts_after_it_lost_the_job_runs_nothing_more(lab):
+    class Taken(Outages):
+        def run_epoch(self, plan, request):
+            if request.epoch == 2:
+                lab.run(LINE, **EVERY)
+                # What a driver says whose files were deleted, for want of better knowledge.
+                raise ConnectionError("down")
+            return super().run_epoch(plan, request)
+
+    job = lab.job(LINE, executor=Taken(lab.plugins, epochs={}), **EVERY)
+    job.steps._check_turn = lambda epoch: None
+    with pytest.raises(FencedError, match="generation 2 owns the job now"):
+        job.run()
+    assert job.result.restarts == 1
+    assert lab.trace.numbers() == Counter(range(20))
+
+
 def test_the_next_epoch_runs_before_the_last_one_is_published(lab):
     job = lab.job(LINE, lanes=InlineLanes((Lane.RUN, Lane.PUBLISH, Lane.COLLECT)), **EVERY)
     job.begin()

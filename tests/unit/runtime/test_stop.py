@@ -42,11 +42,20 @@ def test_an_epoch_that_cannot_be_asked_to_end_ends_by_itself(lab, monkeypatch, c
     ]
     job = lab.job(nodes, lanes=ThreadLanes(), checkpoint={"interval": "1s"})
     lab.trace.on_wait = job.stop.request
-    monkeypatch.setattr(StopFile, "write", lambda self, mode: (_ for _ in ()).throw(OSError("the store is away")))
+    monkeypatch.setattr(StopFile, "end_epoch", lambda self: (_ for _ in ()).throw(OSError("the store is away")))
     result = job.run()
     assert not result.is_finished
     assert len(lab.trace.numbers()) == 20
     assert "could not be asked to end: the store is away" in caplog.text
+
+
+def test_the_end_of_an_epoch_does_not_take_the_place_of_a_wish_that_is_more_urgent(lab):
+    file = StopFile.at(lab.folder, "lab", 1)
+    file.end_epoch()
+    assert file.read() is StopMode.CHECKPOINT
+    file.write(StopMode.IMMEDIATE)
+    file.end_epoch()
+    assert file.read() is StopMode.IMMEDIATE
 
 
 def test_a_file_that_makes_no_sense_is_no_request(lab):

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 from recording import DictDriver
 
-from arroyo_core.proto.state_pb2 import CheckpointMetadata
+from arroyo_core.proto.state_pb2 import (
+    CheckpointMetadata,
+    OperatorCheckpointMetadata,
+    StateFile,
+    TableCheckpointMetadata,
+    TableType,
+)
 from arroyo_core.state import EpochTakenError, FencedError, ParquetBackend, StorageProvider
 
 
@@ -80,6 +86,31 @@ def test_an_epoch_that_another_driver_published_is_not_this_ones_turn(storage):
         new.check_turn(1)
     publish(new, 2)
     new.check_turn(2)
+
+
+def test_a_driver_that_loses_its_job_during_a_cleanup_leaves_the_files_of_a_checkpoint_to_go_back_to(storage):
+    old = driver(storage)
+    file = StateFile(path="job/checkpoints/1/table-op-t-0-1.parquet", size_bytes=1)
+    table = TableCheckpointMetadata(table_type=TableType.GLOBAL_KEY_VALUE)
+    table.global_keyed.files.append(file)
+    storage.write(file.path, b"x")
+    operator = OperatorCheckpointMetadata(table_checkpoint_metadata={"t": table})
+    old.publish(CheckpointMetadata(job_id="job", epoch=1, operators=[operator]))
+    publish(old, 2, 3)
+    delete, restored = storage.delete, []
+
+    def delete_late(path):
+        # Before the first delete a new driver takes over, and goes back to epoch 1.
+        storage.delete = delete
+        new = driver(storage)
+        restored.append(new.load_checkpoint_metadata("job", 1))
+        new.prepare_checkpoint_load(restored[0])
+        delete(path)
+
+    storage.delete = delete_late
+    old.cleanup_checkpoint(CheckpointMetadata(job_id="job", epoch=3), 0, 3)
+    assert old.list_epochs() == [3]
+    old.prepare_checkpoint_load(restored[0])
 
 
 def test_a_driver_that_lost_its_job_deletes_nothing(storage):

@@ -157,6 +157,17 @@ def test_generations_only_grow():
     assert derive_next_generation(derive_job_facts("job", [*claims, "job/generations/x.claim"])) == 11
 
 
+def test_cleanup_leaves_an_epoch_that_its_listing_came_too_early_for():
+    """Epoch 5 was published after its folder was listed, and epoch 6 before its own was."""
+    only_five = "job/checkpoints/5/table-op-t-0-1.parquet"
+    old = "job/checkpoints/4/table-op-t-0-1.parquet"
+    metadata = [paths.checkpoint_metadata("job", epoch) for epoch in (4, 6)]
+    facts = derive_job_facts("job", [old, only_five, *metadata])
+    kept = {epoch: checkpoint(epoch, files=[]) for epoch in (4, 6)}
+    plan = plan_cleanup("job", facts, kept, new_min_epoch=4, last_epoch=4)
+    assert (plan.metadata, plan.data) == ((), (old,))
+
+
 @given(
     referenced=st.dictionaries(st.integers(1, 8), st.sets(st.tuples(st.integers(1, 8), st.integers(0, 2)))),
     present=st.sets(st.tuples(st.integers(1, 10), st.integers(0, 2))),

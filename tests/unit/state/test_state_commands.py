@@ -9,7 +9,7 @@ import pytest
 from state_life import Life, expected_at
 
 from arroyo_core.cli.main import main
-from arroyo_core.state import StorageProvider
+from arroyo_core.state import ParquetBackend, StorageProvider
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +29,19 @@ def test_ls_lists_every_epoch(url, capsys):
 def test_the_url_may_name_the_job_folder(url, capsys):
     assert main(["checkpoints", "ls", f"{url}/job", "--format", "json"]) == 0
     assert [row["epoch"] for row in json.loads(capsys.readouterr().out)] == [1, 2, 3]
+
+
+def test_the_url_may_name_the_job_as_a_fork_does(url, capsys):
+    assert main(["checkpoints", "ls", f"{url}#job", "--format", "json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 3
+
+
+def test_a_job_can_be_stopped_before_its_first_checkpoint(tmp_path, capsys):
+    assert main(["stop", str(tmp_path)]) == 2
+    ParquetBackend(StorageProvider(str(tmp_path)), "job").claim_generation()
+    assert main(["stop", str(tmp_path), "--mode", "graceful"]) == 0
+    assert "asked the driver of generation 1 to stop" in capsys.readouterr().out
+    assert (tmp_path / "job/generations/1.stop").read_text() == "graceful"
 
 
 def test_show_tells_operators_and_tables(url, capsys):

@@ -7,8 +7,11 @@ import os
 import pickle
 import uuid
 from pathlib import Path
+from typing import ClassVar
 
+import fsspec
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 from storage_behaviour import BEHAVIOURS
 
 from arroyo_core.errors import SetupError, StateError
@@ -142,6 +145,40 @@ def test_a_relative_path_means_the_same_folder_in_every_working_directory(tmp_pa
 def test_one_provider_per_url():
     assert get_storage_provider("memory://one") is get_storage_provider("memory://one")
     assert get_storage_provider("memory://one") is not get_storage_provider("memory://two")
+
+
+class CachingFileSystem(MemoryFileSystem):
+    """Remembers its listings, as clients of object stores do."""
+
+    protocol = "caching"
+    cachable = False
+    store: ClassVar[dict] = {}
+    pseudo_dirs: ClassVar[list] = [""]
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.remembered = {}
+
+    def find(self, path, **options):
+        return self.remembered.setdefault(path, super().find(path, **options))
+
+    def info(self, path, **options):
+        return self.remembered.setdefault(("info", path), super().info(path, **options))
+
+    def invalidate_cache(self, path=None):
+        self.remembered.clear()
+
+
+def test_what_another_process_wrote_is_seen_where_a_client_caches_listings():
+    fsspec.register_implementation("caching", CachingFileSystem, clobber=True)
+    one, other = (StorageProvider("caching://store") for _ in range(2))
+    one.write("a/1", b"x")
+    assert [file.path for file in one.list("a")] == ["a/1"]
+    assert one.size("a/1") == 1
+    other.write("a/1", b"more")
+    other.write("a/2", b"y")
+    assert [(file.path, file.size_bytes) for file in one.list("a")] == [("a/1", 4), ("a/2", 1)]
+    assert one.size("a/1") == 4
 
 
 class RefusalError(OSError):
