@@ -6,25 +6,33 @@ from collections.abc import Sequence
 
 from arroyo_core.api.units import format_bytes
 from arroyo_core.runtime.comparison import OperatorChange
+from arroyo_core.runtime.udf_changes import UdfChange, changed_udfs
 from arroyo_core.state.fork import ForkOrigin
 
 _COLUMNS = ("node", "operator", "verdict", "state", "reason")
+_UDF_COLUMNS = ("user functions", "verdict", "before", "now")
 
 
-def comparison_text(origin: ForkOrigin, changes: Sequence[OperatorChange]) -> str:
-    """A heading, a table with a line for each node, and what it comes to."""
-    rows = [_COLUMNS, *(_row(change) for change in changes)]
-    widths = [max(len(row[place]) for row in rows) for place in range(len(_COLUMNS))]
-    lines = [
-        "  " + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
-    return "\n".join([f"Against {origin}", "", *lines, "", _verdict(changes)]) + "\n"
+def comparison_text(origin: ForkOrigin, changes: Sequence[OperatorChange], udfs: Sequence[UdfChange]) -> str:
+    """A heading, a table with a line for each node, one for user functions, and what it comes to."""
+    lines = _table([_COLUMNS, *(_row(change) for change in changes)])
+    if udfs:
+        rows = [(udf.name, udf.verdict.value, udf.before or "-", udf.after or "-") for udf in udfs]
+        lines += ["", *_table([_UDF_COLUMNS, *rows])]
+    return "\n".join([f"Against {origin}", "", *lines, "", _verdict(changes, udfs)]) + "\n"
 
 
-def comparison_json(origin: ForkOrigin, changes: Sequence[OperatorChange]) -> dict[str, object]:
+def comparison_json(
+    origin: ForkOrigin, changes: Sequence[OperatorChange], udfs: Sequence[UdfChange]
+) -> dict[str, object]:
     return {
         "against": {"url": origin.url, "job": origin.job, "epoch": origin.epoch},
         "needs_allow_drop": needs_allow_drop(changes),
+        "needs_accept_udf_change": [udf.name for udf in changed_udfs(udfs)],
+        "udfs": [
+            {"name": udf.name, "verdict": udf.verdict.value, "before": udf.before or None, "after": udf.after or None}
+            for udf in udfs
+        ],
         "nodes": [
             {
                 "id": change.operator_id,
@@ -53,6 +61,13 @@ def needs_allow_drop(changes: Sequence[OperatorChange]) -> bool:
     return any(change.needs_allow_drop for change in changes)
 
 
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    return [
+        "  " + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
+
+
 def _row(change: OperatorChange) -> tuple[str, ...]:
     size = sum(table.size_bytes for table in change.tables)
     names = ", ".join(table.name for table in change.tables)
@@ -63,8 +78,13 @@ def _row(change: OperatorChange) -> tuple[str, ...]:
     return (change.operator_id, change.operator or "?", change.kind.value, state, "; ".join(reasons))
 
 
-def _verdict(changes: Sequence[OperatorChange]) -> str:
-    if not needs_allow_drop(changes):
-        return "The pipeline can start from it."
+def _verdict(changes: Sequence[OperatorChange], udfs: Sequence[UdfChange]) -> str:
+    verdicts = []
     lost = [change.operator_id for change in changes if change.needs_allow_drop]
-    return f"State would be lost ({', '.join(lost)}): the pipeline starts from it only with --allow-drop."
+    if lost:
+        verdicts.append(f"State would be lost ({', '.join(lost)}): the pipeline starts from it only with --allow-drop.")
+    changed = [udf.name for udf in changed_udfs(udfs)]
+    if changed:
+        flags = " ".join(f"--accept-udf-change {name}" for name in changed)
+        verdicts.append(f"User functions changed: the pipeline starts from it only with {flags}.")
+    return "\n".join(verdicts) or "The pipeline can start from it."

@@ -17,6 +17,7 @@ from arroyo_core.graph.views import VIEWS, render_json
 from arroyo_core.plugin import installed_plugins
 from arroyo_core.runtime.comparison import compare_plan
 from arroyo_core.runtime.declarations import declare_operators
+from arroyo_core.runtime.udf_changes import changed_udfs, compare_udfs
 from arroyo_core.state.fork import find_checkpoint
 
 
@@ -34,7 +35,8 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "--against",
         type=checkpoint,
         metavar="URL[#JOB[@EPOCH]]",
-        help="also compare the pipeline with a checkpoint; the exit code is 2 if a start would need --allow-drop",
+        help="also compare the pipeline with a checkpoint; the exit code is 2 if a start would need "
+        "--allow-drop or --accept-udf-change",
     )
     add_insecure(parser)
     parser.set_defaults(command=plan)
@@ -57,12 +59,13 @@ def plan(args: argparse.Namespace) -> int:
     found = find_checkpoint(args.against, job_id=pipeline.plan.job_id, is_committed_only=False)
     operators = declare_operators(pipeline.plan, plugins)
     compared = compare_plan(operators, found.checkpoint, is_committed=found.is_committed)
+    udfs = compare_udfs(pipeline.plan, found.checkpoint)
     # A reason may name columns, and a column's name may come from the environment.
     changes = [replace(change, reason=pipeline.redact(change.reason)) for change in compared]
     if args.format == "json":
         document = json.loads(render_json(pipeline))
-        print(json.dumps({**document, "comparison": comparison_json(found.origin, changes)}, indent=2))
+        print(json.dumps({**document, "comparison": comparison_json(found.origin, changes, udfs)}, indent=2))
     else:
         print(VIEWS[args.format](pipeline), end="\n")
-        print(comparison_text(found.origin, changes), end="")
-    return MISTAKE if needs_allow_drop(changes) else OK
+        print(comparison_text(found.origin, changes, udfs), end="")
+    return MISTAKE if needs_allow_drop(changes) or changed_udfs(udfs) else OK

@@ -30,6 +30,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="leave state behind that the pipeline has no place for; `arroyo plan --against` shows it",
     )
+    group.add_argument(
+        "--accept-udf-change",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="go on though the user functions of NAME (an alias, bundle or distribution) changed; may be repeated",
+    )
 
 
 def start_options(args: argparse.Namespace) -> StartOptions:
@@ -42,4 +49,5 @@ def start_options(args: argparse.Namespace) -> StartOptions:
         is_forced=args.force,
         fork_from=args.fork_from,
         allow_drop=args.allow_drop,
+        accept_udf_changes=frozenset(args.accept_udf_change),
     )

@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 from arroyo_core.cli.exits import FAILURE, OK
 from arroyo_core.cli.formats import format_size
 from arroyo_core.errors import ConfigError
-from arroyo_core.proto.state_pb2 import CheckpointMetadata
+from arroyo_core.proto.state_pb2 import CheckpointMetadata, DistributionDigest
+from arroyo_core.runtime.udf_changes import ACCEPTED
 from arroyo_core.state import ParquetBackend, StorageProvider, get_storage_provider
 from arroyo_core.state.fork import forked_from
 from arroyo_core.state.inspection import (
@@ -102,6 +103,10 @@ def _ls_row(row: dict[str, Any]) -> list[object]:
     return [row["epoch"], finished, state, row["generation"], row["operators"], row["files"], *sizes]
 
 
+def _udf(udf: DistributionDigest) -> str:
+    return f"{udf.name} {udf.version}" + (f" (sha256 {udf.sha256.hex()[:12]})" if udf.sha256 else "")
+
+
 def _show(args: argparse.Namespace) -> int:
     backend = open_backend(args)
     metadata = _checkpoint(backend, args.epoch)
@@ -118,7 +123,11 @@ def _show(args: argparse.Namespace) -> int:
         "is_committed": backend.is_committed(metadata.epoch),
         "is_final": metadata.is_final,
         "plugins": [f"{plugin.name} {plugin.version}" for plugin in metadata.plugins],
-        "udfs": [f"{udf.name} {udf.version}" for udf in metadata.udfs],
+        "udfs": [_udf(udf) for udf in metadata.udfs],
+        "accepted_udf_changes": [
+            f"{change['name']}: {change['before']} to {change['after']}, from epoch {change['epoch']}"
+            for change in json.loads(metadata.properties.get(ACCEPTED, b"[]"))
+        ],
     }
     operators = [
         {

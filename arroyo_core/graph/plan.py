@@ -111,7 +111,7 @@ class UdfPin:
     alias: str | None = None
     #: Of the functions as they are called, sorted.
     signatures: tuple[str, ...] = field(default=(), repr=False)
-    #: What tells this code from other code under the same name; by default the digest, or the version.
+    #: For a pickle, whose bytes differ from run to run: a sha256 of its code, by which a change is noticed.
     identity: str = ""
     #: A pickle that travels in the plan, for a job that has no checkpoint url.
     content: bytes | None = field(default=None, repr=False)
@@ -120,11 +120,6 @@ class UdfPin:
     def key(self) -> str:
         """What people call it: the alias, else the name. Unique in a plan."""
         return self.alias or self.name
-
-    @property
-    def fingerprint(self) -> str:
-        """Equal for code that may go on from each other's state without a question."""
-        return self.identity or self.sha256 or self.version
 
     def __str__(self) -> str:
         digest = f" (sha256 {self.sha256[:12]})" if self.sha256 else ""

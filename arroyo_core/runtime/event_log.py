@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from arroyo_core.errors import StateError
@@ -29,6 +30,10 @@ class EventLog:
 
     def add(self, event: Event, time_ms: int) -> None:
         self._lines.append(event_line(event, time_ms))
+
+    def add_note(self, kind: str, fields: Mapping[str, object]) -> None:
+        """Something for people and tools, which the controller is not told of."""
+        self._lines.append(json.dumps({"event": kind, **fields}))
 
     def add_epoch(self, result: EpochResult) -> None:
         """What an epoch came to, for people and tools."""

@@ -263,6 +263,10 @@ class Job:
         start = self.steps.start
         for warning in start.warnings:
             logger.warning("%s", warning)
+        for change in start.udf_changes:
+            self._log.add_note(
+                "UdfChangeAccepted", {"name": change.name, "before": change.before, "after": change.after}
+            )
         self.result.resumed_from = start.parent_epoch
         self.result.is_finished = start.checkpoint is not None and start.checkpoint.is_final
         self._stop_file = StopFile.at(self._backend.storage.url, self.plan.job_id, self._backend.generation)

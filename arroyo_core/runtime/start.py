@@ -22,6 +22,7 @@ from arroyo_core.proto.state_pb2 import CheckpointMetadata
 from arroyo_core.runtime.adaptation import adapt_checkpoint
 from arroyo_core.runtime.comparison import NODES, compare_plan, describe_drops, record_nodes
 from arroyo_core.runtime.declarations import declare_operators
+from arroyo_core.runtime.udf_changes import ACCEPTED, UdfChange, changed_udfs, compare_udfs, record_accepted
 from arroyo_core.state import ParquetBackend, ResolutionKind
 from arroyo_core.state.failures import DamagedStateError, ForkError, IncompatibleCheckpointError, MissingFileError
 from arroyo_core.state.fork import (
@@ -56,6 +57,8 @@ class StartOptions:
     fork_from: ForkSource | None = None
     #: State that the pipeline has no place for is left behind.
     allow_drop: bool = False
+    #: Names of user functions that may be others than those the checkpoint was written with.
+    accept_udf_changes: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         chosen = [self.from_epoch is not None, self.is_fresh, self.fork_from is not None]
@@ -82,6 +85,8 @@ class Start:
     needs_commit: bool = False
     #: What a person must know before the job runs.
     warnings: tuple[str, ...] = ()
+    #: Changes of user functions that a person accepted for this start.
+    udf_changes: tuple[UdfChange, ...] = ()
     #: Belongs into the properties of every checkpoint that the job publishes.
     properties: Mapping[str, bytes] = field(default_factory=dict)
 
@@ -136,7 +141,39 @@ def _decide(backend: ParquetBackend, plan: Plan, plugins: PluginSet, options: St
         fork = find_checkpoint(options.fork_from, job_id=backend.job_id, is_committed_only=True)
         start = _start_fork(fork, backend.job_id)
     start = replace(start, properties={**_inherited(start.checkpoint), NODES: record_nodes(plan)})
+    start = _accept_udfs(start, plan, options.accept_udf_changes)
     return _Decision(start=_fit(start, plan, plugins, allow_drop=options.allow_drop), fork=fork)
+
+
+def _accept_udfs(start: Start, plan: Plan, accepted: frozenset[str]) -> Start:
+    """Refuse user functions that changed since the checkpoint, unless a person accepts them."""
+    known = sorted(pin.key for pin in plan.udfs)
+    unknown = sorted(accepted.difference(known))
+    if unknown:
+        raise StartError(
+            f"--accept-udf-change {unknown[0]}: the pipeline uses no user functions of that name "
+            f"({'known: ' + ', '.join(known) if known else 'it uses none at all'})"
+        )
+    if start.checkpoint is None:
+        return start
+    changes = compare_udfs(plan, start.checkpoint)
+    refused = changed_udfs(changes, accepted)
+    if refused:
+        lines = "\n".join(f"  {change}" for change in refused)
+        flags = " ".join(f"--accept-udf-change {change.name}" for change in refused)
+        raise IncompatibleCheckpointError(
+            f"user functions are not those of job {start.checkpoint.job_id!r} at epoch {start.checkpoint.epoch}:\n"
+            f"{lines}\nstate of the old code may mean something else to the new: go back to the old, or accept the "
+            f"change with {flags}"
+        )
+    now = tuple(changed_udfs(changes))
+    record = record_accepted(start.checkpoint, now, epoch=start.next_epoch)
+    return replace(
+        start,
+        udf_changes=now,
+        properties={**start.properties, **({ACCEPTED: record} if record is not None else {})},
+        warnings=(*start.warnings, *(f"a change of user functions is accepted: {change}" for change in now)),
+    )
 
 
 def _fit(start: Start, plan: Plan, plugins: PluginSet, *, allow_drop: bool) -> Start:

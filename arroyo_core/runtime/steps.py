@@ -34,6 +34,7 @@ from arroyo_core.runtime.events import (
 from arroyo_core.runtime.request import EpochRequest, source_budget
 from arroyo_core.runtime.results import EpochResult, epoch_result
 from arroyo_core.runtime.start import Start, StartOptions, resolve_start
+from arroyo_core.runtime.udf_changes import record_udfs
 from arroyo_core.state import ParquetBackend, merge_operator_metadata
 from arroyo_core.state.failures import StorageError
 
@@ -192,6 +193,7 @@ class JobSteps:
             needs_commit=any(operator.needs_commit for operator in operators),
             operators=operators,
             plugins=[DistributionDigest(name=name, version=origins[name]) for name in sorted(origins)],
+            udfs=record_udfs(self._plan),
             is_final=is_final,
             properties={
                 **self.start.properties,

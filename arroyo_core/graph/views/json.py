@@ -26,6 +26,18 @@ def render_json(pipeline: PlannedPipeline) -> str:
             "end_to_end": end_to_end(pipeline.guarantees).value,
             "survives_restart": checkpoint.url is not None,
         },
+        "udfs": [
+            {
+                "kind": pin.kind.value,
+                "name": pin.name,
+                "version": pin.version,
+                "sha256": pin.sha256 or None,
+                "url": pin.shown_url or None,
+                "as": pin.alias,
+                "functions": list(pin.signatures),
+            }
+            for pin in plan.udfs
+        ],
         "nodes": [_node(node, pipeline) for node in plan.nodes.values()],
         "edges": [_edge(edge, pipeline) for edge in plan.edges],
         "chains": [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from arroyo_core.api import ArroyoSchema
 from arroyo_core.api.units import format_bytes, format_duration_us
 from arroyo_core.graph.guarantees import end_to_end, weaknesses
-from arroyo_core.graph.plan import Chain, Node, Plan, Routing
+from arroyo_core.graph.plan import Chain, Node, Plan, Routing, UdfPin
 from arroyo_core.graph.planner import PlannedPipeline
 from arroyo_core.graph.views.labels import count, keys_label, operator_details, output_label, routing_label
 
@@ -29,7 +29,16 @@ def _heading(pipeline: PlannedPipeline) -> list[str]:
         count(exchanges, "exchange"),
     ]
     rows = [("Pipeline", pipeline.shown_name), ("", ", ".join(sizes)), ("Checkpoint", _checkpoint(pipeline))]
-    return _table([*rows, ("Guarantee", _guarantee(pipeline))], 0)
+    rows.append(("Guarantee", _guarantee(pipeline)))
+    if plan.udfs:
+        rows.append(("Functions", "\n".join(_udf(pin) for pin in plan.udfs)))
+    return _table(rows, 0)
+
+
+def _udf(pin: UdfPin) -> str:
+    called = f" as {pin.alias}" if pin.alias else ""
+    names = ", ".join(signature.partition("(")[0] for signature in pin.signatures)
+    return f"{pin}{called}: {names}"
 
 
 def _checkpoint(pipeline: PlannedPipeline) -> str:
