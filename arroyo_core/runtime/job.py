@@ -175,6 +175,8 @@ class Job:
         match event:
             case Restored():
                 self._on_restored()
+                if self.steps.recovered is not None:
+                    self._on_committed(self.steps.recovered)
             case Published(needs_commit=False) | Committed():
                 self._on_committed(event.epoch)
             case EpochDiscarded():

@@ -84,6 +84,8 @@ class JobSteps:
         #: What the next epoch builds on: the last accepted one, published or not.
         self._base: CheckpointMetadata | None = None
         self._epochs: dict[int, _Epoch] = {}
+        #: An epoch of this driver's own that a failure kept from being finished, and that `restore` completed.
+        self.recovered: int | None = None
         self._collectable: CheckpointMetadata | None = None
         self._collected_to = 0
 
@@ -96,10 +98,10 @@ class JobSteps:
         if is_restart:
             # Another driver may have been the reason for the restart.
             self._backend.check_turn(start.next_epoch)
-        self._epochs.clear()
         self._base = start.checkpoint
         if start.checkpoint is not None and start.needs_commit:
             self._commit(start.checkpoint)
+        self._forget_unpublished()
         return Restored(start.next_epoch, is_final=start.checkpoint is not None and start.checkpoint.is_final)
 
     def run(self, instruction: RunEpoch) -> EpochAccepted | EpochDiscarded:
@@ -170,6 +172,13 @@ class JobSteps:
             checkpoints={item.operator_metadata.operator_id: item.SerializeToString() for item in base.operators},
             carried=restore_carried(self._plan, carried),
         )
+
+    def _forget_unpublished(self) -> None:
+        """Of the epochs under way only one can have been published; the others are run again."""
+        last = self._base
+        own = last.epoch if last is not None and last.generation == self._backend.generation else None
+        self._epochs = {epoch: kept for epoch, kept in self._epochs.items() if epoch == own}
+        self.recovered = next(iter(self._epochs), None)
 
     def _check_turn(self, epoch: int) -> None:
         """Raise if another driver has the job: it deletes what this one still reads, and that is no damage."""

@@ -321,6 +321,28 @@ def test_an_outage_restarts_the_job_from_its_last_checkpoint(lab):
     assert lab.trace.numbers() == Counter(range(20))
 
 
+@pytest.mark.parametrize("step", ["publish", "commit"])
+@pytest.mark.parametrize("is_done", [False, True])
+def test_an_epoch_that_is_completed_after_an_outage_counts_once(lab, step, is_done):
+    job = lab.job(LINE, **EVERY)
+    work, outages = getattr(job.steps, step), [2, 3]
+
+    def away(epoch):
+        if epoch not in outages:
+            return work(epoch)
+        outages.remove(epoch)
+        if is_done:
+            work(epoch)
+        raise ConnectionError("the answer was lost")
+
+    setattr(job.steps, step, away)
+    result = job.run()
+    assert result.restarts == 2
+    assert result.source_rows == 20
+    assert result.epochs == max(epoch for epoch, _ in lab.trace.committed)
+    assert lab.trace.numbers() == Counter(range(20))
+
+
 def test_an_outage_that_lasts_ends_the_job_with_its_reason(lab):
     with pytest.raises(ConnectionError, match="down"):
         lab.run(LINE, executor=Outages(lab.plugins, epochs={2: 1000}), **EVERY)
