@@ -182,6 +182,10 @@ class UdfError(ArroyoError):
         return f"{self.summary}\n{self.traceback}".rstrip()
 
 
+class UdfTimeoutError(UdfError):
+    """A user function has not come back in time. Not about one row: the job fails whatever is done about rows."""
+
+
 class ExternalError(ArroyoError):
     """A service outside failed; the same call may work later."""
 

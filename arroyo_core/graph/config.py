@@ -278,6 +278,9 @@ def _is_map(field: FieldDescriptor) -> bool:
 
 
 def _accepts_null(field: FieldDescriptor) -> bool:
+    if field.enum_type is not None:
+        # A choice may be called so: `on_error: null`.
+        return "null" in enum_names(field.enum_type)
     return field.message_type is not None and field.message_type.full_name == "google.protobuf.Value"
 
 

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from arroyo_core.api.units import format_duration_us
-from arroyo_core.udf.user_errors import failure
+from arroyo_core.errors import UdfTimeoutError
 from arroyo_core.udf.user_function import UserFunction
 
 ResultT = TypeVar("ResultT")
 
 
 def call_within(udf: UserFunction, timeout_us: int | None, call: Callable[[], ResultT]) -> ResultT:
-    """What `call` gives or raises; raises `UdfError` if it has not come back by then.
+    """What `call` gives or raises; raises `UdfTimeoutError` if it has not come back by then.
 
     A call that never comes back keeps its thread, which dies with the process and does not hold it. Code in
     C that does not release the interpreter's lock cannot be timed.
@@ -36,5 +36,7 @@ def call_within(udf: UserFunction, timeout_us: int | None, call: Callable[[], Re
     if errors:
         raise errors[0]
     if not results:
-        raise failure(udf, f"it did not return within {format_duration_us(timeout_us)}")
+        source = str(udf.source) if udf.source else ""
+        message = f"it did not return within {format_duration_us(timeout_us)}"
+        raise UdfTimeoutError(message, udf=udf.name, source=source)
     return results[0]

@@ -28,9 +28,12 @@ class FilterConstructor(OperatorConstructor[FilterConfig]):
 
     def with_config(self, config: FilterConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_std.filter import Filter
+        from arroyo_std.on_error import read_on_error
 
         _require(config.predicate, "predicate", "a SQL expression of type boolean")
-        return ConstructedOperator.from_operator(Filter(config.predicate, registry))
+        return ConstructedOperator.from_operator(
+            Filter(config.predicate, registry, on_error=read_on_error(config.on_error))
+        )
 
 
 class ProjectConstructor(OperatorConstructor[ProjectConfig]):
@@ -39,6 +42,7 @@ class ProjectConstructor(OperatorConstructor[ProjectConfig]):
     config_type = ProjectConfig
 
     def with_config(self, config: ProjectConfig, registry: Registry) -> ConstructedOperator:
+        from arroyo_std.on_error import read_on_error
         from arroyo_std.project import Project
 
         if config.keep and config.drop:
@@ -51,6 +55,7 @@ class ProjectConstructor(OperatorConstructor[ProjectConfig]):
                 keep=tuple(config.keep),
                 drop=tuple(config.drop),
                 registry=registry,
+                on_error=read_on_error(config.on_error),
             )
         )
 

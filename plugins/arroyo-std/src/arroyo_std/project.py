@@ -18,6 +18,7 @@ from arroyo_core.api import (
 from arroyo_core.api.updating import UPDATING_META
 from arroyo_core.errors import ConfigError
 from arroyo_std.columns import check_column, check_unique, derive_stream
+from arroyo_std.on_error import OnError, RowErrors
 from arroyo_std.sql import CompiledExpressions, Expression, check_expressions, compile_expressions
 
 
@@ -54,11 +55,13 @@ class Project(ArrowOperator):
         keep: Sequence[str],
         drop: Sequence[str],
         registry: Registry,
+        on_error: OnError = OnError.FAIL,
     ) -> None:
         self._expressions = [Expression(name=name, sql=sql, field=f"expressions.{name}") for name, sql in expressions]
         self._keep = keep
         self._drop = drop
         self._registry = registry
+        self._errors = RowErrors(on_error)
 
     def name(self) -> str:
         return "std.project"
@@ -78,11 +81,16 @@ class Project(ArrowOperator):
         copies = {column.name: column.source for column in columns if isinstance(column, _Copied)}
         return derive_stream(stream, schema, copies)
 
+    def side_outputs(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, ArroyoSchema]:
+        return self._errors.side_outputs(inputs[0])
+
     def needed_columns(self, inputs: Sequence[ArroyoSchema], needed: Set[str]) -> Sequence[Set[str] | None]:
         """All that it computes, needed or not: a row that an expression cannot compute fails the pipeline either way.
 
         Where it is told what to drop, only the columns that somebody needs stay.
         """
+        if self._errors.keeps_rows:
+            return [None]
         names = inputs[0].names
         compiled = self._compile(self._expressions, inputs[0].schema)
         computed = compiled.columns if compiled else frozenset()
@@ -92,7 +100,8 @@ class Project(ArrowOperator):
 
     def display(self) -> DisplayableOperator:
         fields = [(label, ", ".join(names)) for label, names in (("keep", self._keep), ("drop", self._drop)) if names]
-        return DisplayableOperator(self.name(), [*fields, *((each.name, each.sql) for each in self._expressions)])
+        computed = [(each.name, each.sql) for each in self._expressions]
+        return DisplayableOperator(self.name(), [*fields, *computed, *self._errors.display()])
 
     def on_start(self, ctx: OperatorContext) -> None:
         schema = ctx.input_schemas[0].schema
@@ -106,14 +115,23 @@ class Project(ArrowOperator):
         self._output_schema = ctx.output_schema.schema
 
     def process_batch(self, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector) -> None:
-        computed = self._compiled.evaluate(batch) if self._compiled else None
+        if self._compiled is None:
+            collector.collect(self._output(batch, None))
+            return
+        for outcome in self._errors.compute(batch, self._compiled.evaluate, ctx, collector):
+            if outcome.result is not None:
+                collector.collect(self._output(outcome.rows, outcome.result))
+            elif not self._errors.keeps_rows:
+                collector.collect(self._output(outcome.rows, self._compiled.evaluate_apart(outcome.rows)))
+
+    def _output(self, batch: pa.RecordBatch, computed: pa.RecordBatch | None) -> pa.RecordBatch:
         arrays = []
         for column in self._output_columns:
             if isinstance(column, _Copied):
                 arrays.append(batch.column(column.source))
             elif computed is not None:
                 arrays.append(computed.column(column.name))
-        collector.collect(pa.RecordBatch.from_arrays(arrays, schema=self._output_schema))
+        return pa.RecordBatch.from_arrays(arrays, schema=self._output_schema)
 
     def _compile(self, expressions: Sequence[Expression], schema: pa.Schema) -> CompiledExpressions | None:
         return compile_expressions(expressions, schema, self._registry) if expressions else None

@@ -13,6 +13,7 @@ from arroyo_core.api import Registry
 from arroyo_core.errors import ConfigError, DataError
 from arroyo_std import sql_errors
 from arroyo_std.columns import normal_type
+from arroyo_std.on_error import ROW_ERRORS
 from arroyo_std.slot import BatchSlot, empty_batch
 from arroyo_std.sql_functions import UserFunctions
 
@@ -58,6 +59,7 @@ class CompiledExpressions:
         self._slot = BatchSlot(schema)
         self._input_schema = schema
         self._no_rows = self._slot.batch
+        self._apart: list[CompiledExpressions] | None = None
         self._context.register_dataset(sql_errors.TABLE, self._slot)
         stream = self._context.table(sql_errors.TABLE)
         self._parsed: list[Expr] = [stream.parse_sql_expr(expression.sql) for expression in expressions]
@@ -121,6 +123,21 @@ class CompiledExpressions:
             column if column.type == field.type else column.cast(field.type)
             for column, field in zip(result.columns, self.schema, strict=True)
         ]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def evaluate_apart(self, row: pa.RecordBatch) -> pa.RecordBatch:
+        """One row, with null for each expression that fails for it."""
+        if self._apart is None:
+            self._apart = [
+                CompiledExpressions([expression], self._input_schema, self._registry)
+                for expression in self._expressions
+            ]
+        columns = []
+        for single, field in zip(self._apart, self.schema, strict=True):
+            try:
+                columns.append(single.evaluate(row).column(0))
+            except ROW_ERRORS:
+                columns.append(pa.nulls(row.num_rows, field.type))
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _blame(self, batch: pa.RecordBatch, error: Exception) -> DataError:

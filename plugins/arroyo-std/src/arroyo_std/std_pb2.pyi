@@ -8,6 +8,13 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class OnError(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ON_ERROR_UNSPECIFIED: _ClassVar[OnError]
+    fail: _ClassVar[OnError]
+    null: _ClassVar[OnError]
+    dead_letter: _ClassVar[OnError]
+
 class OutputFormat(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     OUTPUT_FORMAT_UNSPECIFIED: _ClassVar[OutputFormat]
@@ -26,6 +33,10 @@ class WindowTime(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     WINDOW_TIME_UNSPECIFIED: _ClassVar[WindowTime]
     event: _ClassVar[WindowTime]
     processing: _ClassVar[WindowTime]
+ON_ERROR_UNSPECIFIED: OnError
+fail: OnError
+null: OnError
+dead_letter: OnError
 OUTPUT_FORMAT_UNSPECIFIED: OutputFormat
 json: OutputFormat
 csv: OutputFormat
@@ -38,10 +49,12 @@ event: WindowTime
 processing: WindowTime
 
 class FilterConfig(_message.Message):
-    __slots__ = ("predicate",)
+    __slots__ = ("predicate", "on_error")
     PREDICATE_FIELD_NUMBER: _ClassVar[int]
+    ON_ERROR_FIELD_NUMBER: _ClassVar[int]
     predicate: str
-    def __init__(self, predicate: _Optional[str] = ...) -> None: ...
+    on_error: OnError
+    def __init__(self, predicate: _Optional[str] = ..., on_error: _Optional[_Union[OnError, str]] = ...) -> None: ...
 
 class NamedExpression(_message.Message):
     __slots__ = ("name", "sql")
@@ -52,14 +65,16 @@ class NamedExpression(_message.Message):
     def __init__(self, name: _Optional[str] = ..., sql: _Optional[str] = ...) -> None: ...
 
 class ProjectConfig(_message.Message):
-    __slots__ = ("expressions", "keep", "drop")
+    __slots__ = ("expressions", "keep", "drop", "on_error")
     EXPRESSIONS_FIELD_NUMBER: _ClassVar[int]
     KEEP_FIELD_NUMBER: _ClassVar[int]
     DROP_FIELD_NUMBER: _ClassVar[int]
+    ON_ERROR_FIELD_NUMBER: _ClassVar[int]
     expressions: _containers.RepeatedCompositeFieldContainer[NamedExpression]
     keep: _containers.RepeatedScalarFieldContainer[str]
     drop: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, expressions: _Optional[_Iterable[_Union[NamedExpression, _Mapping]]] = ..., keep: _Optional[_Iterable[str]] = ..., drop: _Optional[_Iterable[str]] = ...) -> None: ...
+    on_error: OnError
+    def __init__(self, expressions: _Optional[_Iterable[_Union[NamedExpression, _Mapping]]] = ..., keep: _Optional[_Iterable[str]] = ..., drop: _Optional[_Iterable[str]] = ..., on_error: _Optional[_Union[OnError, str]] = ...) -> None: ...
 
 class KeyByConfig(_message.Message):
     __slots__ = ("keys",)

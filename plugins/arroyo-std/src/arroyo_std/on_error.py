@@ -1,0 +1,118 @@
+"""What becomes of rows that cannot be computed: they fail the job, give null, or go to a side output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import pyarrow as pa
+
+from arroyo_core.api import ArrowCollector, ArroyoSchema, OperatorContext
+from arroyo_core.errors import ConfigError, DataError, UdfError, UdfTimeoutError
+
+#: The side output of rows that cannot be computed, and its column that says why.
+ERRORS = "errors"
+ERROR_COLUMN = "_error"
+FAILED_ROWS = "failed_rows"
+
+#: What an expression raises because of a row.
+ROW_ERRORS = (DataError, UdfError)
+
+
+class OnError(StrEnum):
+    """As in configs."""
+
+    FAIL = "fail"
+    NULL = "null"
+    DEAD_LETTER = "dead_letter"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Consecutive rows with their result; one row without if it failed."""
+
+    rows: pa.RecordBatch
+    result: pa.RecordBatch | None
+
+
+class RowErrors:
+    """Computes batches so that rows that fail are found, and dealt with as the config says."""
+
+    def __init__(self, on_error: OnError) -> None:
+        self._on_error = on_error
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether whole input rows go to the side output."""
+        return self._on_error is OnError.DEAD_LETTER
+
+    @property
+    def is_fatal(self) -> bool:
+        return self._on_error is OnError.FAIL
+
+    def display(self) -> Sequence[tuple[str, str]]:
+        return [] if self.is_fatal else [("on error", self._on_error.value)]
+
+    def side_outputs(self, stream: ArroyoSchema) -> Mapping[str, ArroyoSchema]:
+        """Raises `ConfigError` if the input has a column of the error's name already."""
+        if not self.keeps_rows:
+            return {}
+        if ERROR_COLUMN in stream.names:
+            raise ConfigError(
+                f"the input has a column {ERROR_COLUMN!r} already, which dead letters get", field="on_error"
+            )
+        # No event time: nobody promises that these rows are in time.
+        return {ERRORS: ArroyoSchema(stream.schema.append(pa.field(ERROR_COLUMN, pa.string())))}
+
+    def compute(
+        self,
+        batch: pa.RecordBatch,
+        evaluate: Callable[[pa.RecordBatch], pa.RecordBatch],
+        ctx: OperatorContext,
+        collector: ArrowCollector,
+    ) -> Iterator[Outcome]:
+        """The results of `evaluate`, in the order of the rows; counts rows that fail, and sends dead letters.
+
+        A batch that fails is halved until the rows that fail stand alone, so few failing rows cost few more
+        calls. A timeout is not about one row, and always raised.
+        """
+        if self.is_fatal:
+            yield Outcome(batch, evaluate(batch))
+            return
+        waiting = [batch]
+        while waiting:
+            part = waiting.pop()
+            try:
+                outcome = Outcome(part, evaluate(part))
+            except UdfTimeoutError:
+                raise
+            except ROW_ERRORS as error:
+                if part.num_rows > 1:
+                    middle = part.num_rows // 2
+                    waiting += [part.slice(middle), part.slice(0, middle)]
+                    continue
+                self.reject(part, [describe(error)], ctx, collector)
+                outcome = Outcome(part, None)
+            yield outcome
+
+    def reject(
+        self, rows: pa.RecordBatch, errors: Sequence[str], ctx: OperatorContext, collector: ArrowCollector
+    ) -> None:
+        """Count rows that failed, and send them away where they are kept."""
+        ctx.count(FAILED_ROWS, rows.num_rows)
+        if self.keeps_rows:
+            collector.collect_side(ERRORS, rows.append_column(ERROR_COLUMN, pa.array(errors, pa.string())))
+
+
+def describe(error: BaseException) -> str:
+    """On one line, without the traceback."""
+    return error.summary if isinstance(error, UdfError) else str(error)
+
+
+def read_on_error(number: int) -> OnError:
+    """From the number in a config; 0, for nothing written, means fail."""
+    choices = [OnError.FAIL, OnError.FAIL, OnError.NULL, OnError.DEAD_LETTER]
+    if not 0 <= number < len(choices):
+        raise ConfigError("no such choice", field="on_error", value=number, allowed=[*OnError])
+    return choices[number]
