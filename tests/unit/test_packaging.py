@@ -25,7 +25,7 @@ def load_tool(name):
 
 DISTRIBUTIONS = load_tool("distributions").distributions()
 PLUGINS = [found for found in DISTRIBUTIONS if found.name != "core"]
-ALLOWED_FROM_CORE = ("api", "plugin", "errors", "state", "proto", "testing")
+ALLOWED_FROM_CORE = ("api", "plugin", "errors", "state", "proto", "testing", "udf")
 
 
 def plugin_id(distribution):

@@ -1,0 +1,1 @@
+"""Aggregates whose states merge in any order: means, distinct counts, quantiles, samples, modes and trends."""

@@ -1,0 +1,1 @@
+"""Text functions: normalising, tokens, URLs, hashes and masks of personal data."""

@@ -1,0 +1,71 @@
+"""Percent-encoding, as queries of URLs have it."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote_to_bytes
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from arroyo_core.udf import udf
+from arroyo_udf_text.columns import bytes_of, texts_of
+
+_PERCENT = ord("%")
+#: The value of each byte as a hexadecimal digit; 255 for what is none.
+_HEX = np.full(256, 255, dtype=np.uint8)
+for _digit in "0123456789abcdefABCDEF":
+    _HEX[ord(_digit)] = int(_digit, 16)
+
+
+@udf(arguments=[pa.string()], returns=pa.string())
+def url_decode(text: pa.Array) -> pa.Array:
+    """Percent-encoding undone, '+' as a space. What is not UTF-8 becomes '\ufffd'; a '%' without two digits stays."""
+    return decode(text)
+
+
+def decode(texts: pa.Array) -> pa.Array:
+    spaced = pc.replace_substring(texts, "+", " ")
+    if not pc.any(pc.match_substring(spaced, "%")).as_py():
+        return spaced
+    data, offsets = bytes_of(spaced)
+    padded = np.concatenate([data, np.zeros(2, dtype=np.uint8)])
+    high, low = _HEX[padded[1:-1]], _HEX[padded[2:]]
+    # An encoded byte ends within its own text: three bytes before the text's end at the latest.
+    rest = np.repeat(offsets[1:], np.diff(offsets)) - np.arange(len(data))
+    is_encoded = (data == _PERCENT) & (high < 16) & (low < 16) & (rest > 2)
+    places = np.flatnonzero(is_encoded)
+    data[places] = high[places] * 16 + low[places]
+    stays = np.ones(len(data), dtype=np.bool_)
+    stays[places + 1] = False
+    stays[places + 2] = False
+    kept = np.concatenate([[0], np.cumsum(stays)])
+    decoded = texts_of(data[stays], kept[offsets], spaced)
+    return decoded if _is_utf8(decoded) else _decode_each(spaced)
+
+
+def encoded_pattern(text: str) -> str:
+    """A regular expression for every way to write this text in a query: each byte as it is or encoded."""
+    return "".join(_character_pattern(character) for character in text)
+
+
+def _character_pattern(character: str) -> str:
+    encoded = "".join(f"%(?i:{byte:02x})" for byte in character.encode())
+    plain = r"\+|\x20" if character == " " else re.escape(character)
+    # A bare '+' is a space and a bare '&' or '=' ends a name: they are found only where they are encoded.
+    return encoded if character in "+&=" else f"(?:{plain}|{encoded})"
+
+
+def _is_utf8(texts: pa.Array) -> bool:
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _decode_each(texts: pa.Array) -> pa.Array:
+    """Text by text: only for a batch where some text is not UTF-8 once it is decoded."""
+    decoded = [None if text is None else unquote_to_bytes(text).decode(errors="replace") for text in texts.to_pylist()]
+    return pa.array(decoded, pa.string())

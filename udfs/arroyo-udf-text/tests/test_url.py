@@ -1,0 +1,117 @@
+"""Parts of URLs, beside `urllib`."""
+
+from urllib.parse import parse_qsl, unquote_plus, urlsplit
+
+import pyarrow as pa
+import pytest
+from arroyo_udf_text.percent import url_decode
+from arroyo_udf_text.url import (
+    url_host,
+    url_path,
+    url_port,
+    url_query_value,
+    url_registered_domain,
+    url_scheme,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+UNRESERVED = "abcXYZ019-._~"
+ENCODED = st.sampled_from(
+    ["%41", "%c3%a9", "%C3%A9", "%20", "+", "%2B", "%26", "%3D", "%", "%4", "%zz", "%25", "é", "%ff"]
+)
+WORDS = st.lists(st.one_of(st.text(UNRESERVED, min_size=1, max_size=4), ENCODED), max_size=4).map("".join)
+HOSTS = st.one_of(
+    st.from_regex(r"[a-zA-Z0-9]{1,8}(\.[a-zA-Z0-9]{1,5}){0,3}", fullmatch=True),
+    st.sampled_from(["[::1]", "[2001:DB8::7]", "127.0.0.1", "BÜCHER.example", "xn--bcher-kva.example"]),
+)
+QUERIES = st.lists(st.tuples(WORDS, st.none() | WORDS), max_size=4).map(
+    lambda pairs: "&".join(name if value is None else f"{name}={value}" for name, value in pairs)
+)
+URLS = st.builds(
+    lambda scheme, user, host, port, path, query, fragment: f"{scheme}://{user}{host}{port}{path}{query}{fragment}",
+    st.sampled_from(["http", "HTTPS", "s3", "git+ssh"]),
+    st.sampled_from(["", "me@", "me:secret@", "a@b@"]),
+    HOSTS,
+    st.sampled_from(["", ":", ":80", ":65535"]),
+    st.sampled_from(["", "/", "/a/b", "/a;b=1/é", "/x:y@z"]),
+    st.just("") | QUERIES.map("?{}".format),
+    st.sampled_from(["", "#", "#top?no=1"]),
+)
+
+
+def run(function, *columns):
+    return function(*(pa.array(column, pa.string()) for column in columns)).to_pylist()
+
+
+@given(st.lists(URLS, min_size=1, max_size=5))
+def test_parts_equal_those_of_the_standard_library(urls):
+    parts = [urlsplit(url) for url in urls]
+    assert run(url_scheme, urls) == [part.scheme for part in parts]
+    assert run(url_host, urls) == [part.hostname for part in parts]
+    assert run(url_port, urls) == [part.port for part in parts]
+    assert run(url_path, urls) == [part.path for part in parts]
+
+
+@given(QUERIES, st.sampled_from(["a", "Xb", "é", " ", "+", "&", "=", "A", "%", "no", ".", "\ufffd"]))
+def test_query_values_equal_those_of_the_standard_library(query, name):
+    pairs = parse_qsl(query, keep_blank_values=True)
+    expected = next((value for found, value in pairs if found == name), None)
+    assert run(url_query_value, [f"http://example.com/?{query}#a=1"], [name]) == [expected]
+
+
+@given(st.lists(st.none() | WORDS | st.text(max_size=5), max_size=6))
+def test_decoding_equals_that_of_the_standard_library(texts):
+    assert run(url_decode, texts) == [None if text is None else unquote_plus(text) for text in texts]
+
+
+@given(st.lists(st.none() | st.text(), max_size=5))
+def test_any_text_has_parts_or_null_and_never_fails(texts):
+    for function in (url_host, url_path, url_port, url_scheme, url_registered_domain, url_decode):
+        assert len(run(function, texts)) == len(texts)
+
+
+def test_a_name_of_a_query_may_differ_by_row():
+    url = "https://example.com/?a=1&b=2&a=3&empty"
+    assert run(url_query_value, [url, url, url, url, None], ["a", "b", "empty", None, "a"]) == [
+        "1",
+        "2",
+        "",
+        None,
+        None,
+    ]
+    assert run(url_query_value, [], []) == []
+    assert run(url_query_value, [url], [None]) == [None]
+
+
+@pytest.mark.parametrize("port", ["65536", "99999999999999999999", "", "-1", "x"])
+def test_what_is_no_port_is_null(port):
+    assert run(url_port, [f"http://example.com:{port}/"]) == [None]
+
+
+def test_a_port_may_have_leading_zeros():
+    assert run(url_port, ["http://example.com:000080/"]) == [80]
+
+
+@pytest.mark.parametrize(
+    ("url", "domain"),
+    [
+        ("https://www.example.co.uk/a", "example.co.uk"),
+        ("https://me@shop.example.com.:443/", "example.com"),
+        ("https://anna.github.io", "anna.github.io"),
+        ("https://co.uk/", None),
+        ("http://127.0.0.1/", None),
+        ("http://[::1]/", None),
+        ("https://www.münchen.de/", "münchen.de"),
+        ("https://www.xn--mnchen-3ya.de/", "xn--mnchen-3ya.de"),
+        ("mailto:anna@example.com", None),
+        ("no url", None),
+        (None, None),
+    ],
+)
+def test_the_registered_domain_follows_the_public_suffix_list(url, domain):
+    assert run(url_registered_domain, [url]) == [domain]
+
+
+def test_text_without_a_scheme_has_no_host():
+    assert run(url_host, ["example.com/a", "//example.com/a", "", "mailto:a@b.c"]) == [None, "example.com", None, None]
