@@ -76,7 +76,7 @@ def print_summary(plan: Plan, job: JobResult, out: TextIO) -> None:
     if job.is_finished and not job.epochs:
         print(
             f"{job.job_id} finished in an earlier run, at epoch {job.resumed_from}; there is nothing left to do. "
-            f"To run it again, give it another name or another checkpoint url.",
+            "To run it from the start again, add --fresh --force, or give it another name or checkpoint url.",
             file=out,
         )
         return

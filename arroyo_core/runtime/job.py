@@ -218,7 +218,8 @@ class Job:
                 return step()
             except Exception as error:
                 failed = Failed(lane, str(error), is_retriable=retry_hint(error) is RetryHint.WITH_BACKOFF)
-                self._errors[failed] = error
+                if lane is not Lane.COLLECT:
+                    self._errors[failed] = error
                 return failed
 
         self._lanes.start(lane, work)
