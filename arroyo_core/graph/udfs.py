@@ -82,11 +82,13 @@ def load_udfs(
             continue
         pins[pin.key] = pin
     for opened in loader.pickled if loader is not None else ():
+        taken = pins.setdefault(opened.pin.key, opened.pin)
+        if taken is not opened.pin:
+            mistakes.add(f"two sources of functions are called {taken.key!r}: {taken} and {opened.pin}", at=None)
         try:
             plugins = plugins_with(plugins, opened)
         except PluginError as error:
             mistakes.add(error.message, at=None)
-        pins[opened.pin.key] = opened.pin
     return plugins, (*pins.values(), *distributions)
 
 

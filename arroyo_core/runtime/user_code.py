@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -13,13 +13,14 @@ from arroyo_core.errors import PluginError
 from arroyo_core.graph.plan import Plan, UdfKind, UdfPin
 from arroyo_core.graph.udfs import OpenedBundle, is_local, plugins_with
 from arroyo_core.plugin import PluginSet
-from arroyo_core.state import StorageProvider, get_storage_provider
+from arroyo_core.state import StorageProvider, get_storage_provider, paths
 from arroyo_core.state.failures import MissingFileError, StorageError
 from arroyo_core.udf.artifact_cache import default_artifact_cache, fetch_verified
 from arroyo_core.udf.bundle import Bundle, parse_bundle
 from arroyo_core.udf.failures import BundleError, UntrustedBundleError
 from arroyo_core.udf.loading import LoadedBundle, load_bundle
 from arroyo_core.udf.manifest import ContentKind
+from arroyo_core.udf.pickled import pickle_function
 from arroyo_core.udf.signing import SIGNATURE_SUFFIX, check_trusted, configured_trust
 from arroyo_core.udf.user_function import UserFunction
 
@@ -72,6 +73,43 @@ class BundleOpener:
             signatures=_signatures(functions),
         )
         return PinnedBundle(pin, functions)
+
+
+def open_pickled(function: UserFunction) -> PinnedBundle:
+    """A function of this program, as tasks will load it; raises `BundleError` for one that cannot be sent."""
+    data = pickle_function(function)
+    bundle = parse_bundle(data, expected_sha256=None, what=f"the function {function.name!r}")
+    # Loaded here as well: what cannot be loaded shows before anything runs.
+    functions = load_bundle(bundle).functions_as(None)
+    pin = UdfPin(
+        kind=UdfKind.PICKLE,
+        name=bundle.manifest.name,
+        version=bundle.manifest.version,
+        sha256=bundle.sha256,
+        signatures=_signatures(functions),
+        identity=bundle.manifest.code_sha256,
+        content=data,
+    )
+    return PinnedBundle(pin, functions)
+
+
+def store_pickled(plan: Plan) -> Plan:
+    """Put the pickles of a plan into the job's folder, so that the plan need not carry them to every task.
+
+    Without a checkpoint url there is no such folder, and the plan stays as it is.
+    """
+    if plan.checkpoint.url is None or all(pin.content is None for pin in plan.udfs):
+        return plan
+    storage = get_storage_provider(plan.checkpoint.url)
+    pins = []
+    for pin in plan.udfs:
+        if pin.content is not None:
+            path = paths.pickled_udf(plan.job_id, pin.sha256)
+            storage.put_if_absent(path, pin.content)
+            url = _absolute(f"{storage.url}/{path}")
+            pin = replace(pin, content=None, url=url, shown_url=path)
+        pins.append(pin)
+    return replace(plan, udfs=tuple(pins))
 
 
 def plugins_for(plan: Plan, plugins: PluginSet) -> PluginSet:

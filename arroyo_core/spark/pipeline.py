@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from arroyo_core.errors import SetupError
 from arroyo_core.graph import plan_pipeline
@@ -19,11 +19,44 @@ from arroyo_core.runtime.job import MAX_RESTARTS, Job, JobListener
 from arroyo_core.runtime.results import JobResult
 from arroyo_core.runtime.start import StartOptions, check_start
 from arroyo_core.runtime.stop import StopSignal
-from arroyo_core.runtime.user_code import BundleOpener
+from arroyo_core.runtime.user_code import BundleOpener, open_pickled, store_pickled
 from arroyo_core.state import ParquetBackend, get_storage_provider
+from arroyo_core.udf import UserFunction, udf
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineFunctions:
+    """Functions of this program, for a pipeline that is about to be read."""
+
+    functions: tuple[UserFunction, ...] = ()
+
+    def udf(self, function: UserFunction | Callable[..., Any]) -> PipelineFunctions:
+        """One function more; a plain one is taken as with `@udf`."""
+        declared = function if isinstance(function, UserFunction) else udf(function)
+        return PipelineFunctions((*self.functions, declared))
+
+    def from_yaml(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        parallelism: int | None = None,
+        environment: Mapping[str, str] | None = None,
+        allow_unpinned: bool = False,
+    ) -> Pipeline:
+        """As `Pipeline.from_yaml`; the file calls the functions by their names."""
+        plugins = installed_plugins()
+        pickled = [open_pickled(function) for function in self.functions]
+        plan = plan_pipeline(
+            Path(path),
+            plugins=plugins,
+            environment=os.environ if environment is None else environment,
+            parallelism=parallelism,
+            bundles=BundleOpener(allows_unpinned=allow_unpinned, pickled=pickled),
+        )
+        return Pipeline(plan, plugins)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +79,17 @@ class Pipeline:
 
         Imports the bundles that the file names. With `allow_unpinned` remote ones need no sha256.
         """
-        plugins = installed_plugins()
-        plan = plan_pipeline(
-            Path(path),
-            plugins=plugins,
-            environment=os.environ if environment is None else environment,
-            parallelism=parallelism,
-            bundles=BundleOpener(allows_unpinned=allow_unpinned),
+        return PipelineFunctions().from_yaml(
+            path, parallelism=parallelism, environment=environment, allow_unpinned=allow_unpinned
         )
-        return cls(plan, plugins)
+
+    @classmethod
+    def udf(cls, function: UserFunction | Callable[..., Any]) -> PipelineFunctions:
+        """Use a function of this program: `Pipeline.udf(clean).udf(parse).from_yaml("pipeline.yaml")`.
+
+        It is pickled, kept below the checkpoint url by its digest, and runs on executors of the same Python version.
+        """
+        return PipelineFunctions().udf(function)
 
     def check_start(self, start: StartOptions | None = None) -> None:
         """Compare the pipeline with its checkpoints; needs no Spark and changes nothing.
@@ -97,7 +132,7 @@ class Pipeline:
                 )
             with _scratch() as folder:
                 job = Job(
-                    self.plan,
+                    store_pickled(self.plan),
                     SparkExecutor(session),
                     plugins=self.plugins,
                     storage_url=self.plan.checkpoint.url or folder.as_uri(),

@@ -7,6 +7,7 @@
     {job_id}/checkpoints/{epoch}/checkpoint.metadata
     {job_id}/checkpoints/{epoch}/committed.marker
     {job_id}/checkpoints/{epoch}/events-{generation}.jsonl
+    {job_id}/udfs/{sha256}.pickle
 
 Ids are percent-encoded, so that none can add a level or leave its folder. The nonce keeps two
 attempts at one epoch apart.
@@ -59,6 +60,11 @@ def generation_claim(job_id: str, generation: int) -> str:
 def stop_request(job_id: str, generation: int) -> str:
     """Holds the way in which the driver of a generation is asked to stop."""
     return f"{generations_folder(job_id)}/{generation}.stop"
+
+
+def pickled_udf(job_id: str, sha256: str) -> str:
+    """A function that the driver's program sent; named by its content."""
+    return f"{job_folder(job_id)}/udfs/{sha256}.pickle"
 
 
 def checkpoints_folder(job_id: str) -> str:
