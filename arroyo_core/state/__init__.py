@@ -10,7 +10,7 @@ from arroyo_core.state.config import (
     timestamp_table_config,
 )
 from arroyo_core.state.expiring_time_key_map import ExpiringTimeKeyTable
-from arroyo_core.state.failures import EpochTakenError, FencedError
+from arroyo_core.state.failures import EpochTakenError, FencedError, IncompatibleCheckpointError
 from arroyo_core.state.global_keyed_map import GlobalKeyedTable, GlobalKeyedTableCheckpointer, GlobalKeyedView
 from arroyo_core.state.key_views import KeyTimeView, LastKeyValueView, Matches
 from arroyo_core.state.keys import hash_key
@@ -56,6 +56,7 @@ __all__ = [
     "GlobalKeyedTable",
     "GlobalKeyedTableCheckpointer",
     "GlobalKeyedView",
+    "IncompatibleCheckpointError",
     "Insert",
     "KeyTimeView",
     "KeyedData",

@@ -16,7 +16,8 @@ from arroyo_filesystem.splits import Split, SplitPlan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arroyo_core.errors import ConfigError, OperatorError
+from arroyo_core.errors import ConfigError, OperatorError, RetryHint, retry_hint
+from arroyo_core.state import IncompatibleCheckpointError
 
 ROWS = 200
 
@@ -130,15 +131,17 @@ def test_subtasks_that_saw_other_files_are_found_out_before_more_is_read() -> No
     view = View()
     Progress(view, task_index=0, parallelism=2).store_plan(_plan(3))
     Progress(view, task_index=1, parallelism=2).store_plan(_plan(4))
-    with pytest.raises(Exception, match="subtasks 0 and 1 saw different ones"):
+    with pytest.raises(IncompatibleCheckpointError, match="subtasks 0 and 1 saw different ones"):
         Progress(view, task_index=0, parallelism=2).stored_plan(url="/data", kind="csv")
 
 
 def test_state_of_another_path_is_refused() -> None:
     view = View()
     Progress(view, task_index=0, parallelism=1).store_plan(_plan(3))
-    with pytest.raises(Exception, match="reads csv from '/data', not csv from '/other'"):
+    with pytest.raises(IncompatibleCheckpointError, match="reads csv from '/data', not csv from '/other'") as raised:
         Progress(view, task_index=0, parallelism=1).stored_plan(url="/other", kind="csv")
+    # Or else the job would begin again and again, for many minutes.
+    assert retry_hint(raised.value) is RetryHint.NO_RETRY
 
 
 def test_files_that_appear_after_the_first_epoch_are_not_read(files: Any, tmp_path: Path) -> None:

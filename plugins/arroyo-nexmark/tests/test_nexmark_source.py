@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arroyo_core.api import Registry, SourceFinishType, SourceOperator, StopRequest
-from arroyo_core.errors import ConfigError, OperatorError
+from arroyo_core.errors import ConfigError, OperatorError, RetryHint
 from arroyo_core.testing import SourceHarness
 
 
@@ -128,8 +128,9 @@ def test_changed_proportions_are_refused_for_saved_state():
     configs = [{"events": 5000}, {"events": 5000, "bidProportion": 10}]
     job = SourceHarness(lambda: make(configs.pop(0)))
     job.run(rows=1)
-    with pytest.raises(OperatorError, match="blocks of 500 events, and now they have 140"):
+    with pytest.raises(OperatorError, match="blocks of 500 events, and now they have 140") as raised:
         job.run()
+    assert raised.value.cause_retry is RetryHint.NO_RETRY
     job.close()
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from arroyo_core.errors import StateError
+from arroyo_core.state import IncompatibleCheckpointError
 from arroyo_filesystem.splits import SplitPlan, deal, merge_ranges
 
 TABLE = "f"
@@ -39,20 +39,23 @@ class Progress:
         self._parallelism = parallelism
 
     def stored_plan(self, *, url: str, kind: str) -> SplitPlan | None:
-        """The plan of an earlier epoch; raises `StateError` if it is not of this source or not the one of all."""
+        """The plan of an earlier epoch.
+
+        Raises `IncompatibleCheckpointError` if it is not of this source, or not the one of all subtasks.
+        """
         encoded = self._view.get(_PLAN)
         if encoded is None:
             return None
         plan = msgspec.msgpack.decode(encoded, type=SplitPlan)
         if (plan.url, plan.format) != (url, kind):
-            raise StateError(
+            raise IncompatibleCheckpointError(
                 f"the state is of a source that reads {plan.format} from {plan.url!r}, not {kind} from {url!r}: "
                 "give the job another name to start afresh"
             )
         fingerprint = _fingerprint(encoded)
         for key, seen in self._view.get_all().items():
             if key.startswith(_SEEN) and seen != fingerprint:
-                raise StateError(
+                raise IncompatibleCheckpointError(
                     f"the files of {url!r} changed while the job started: subtasks 0 and {key.removeprefix(_SEEN)} "
                     "saw different ones; start the job afresh"
                 )

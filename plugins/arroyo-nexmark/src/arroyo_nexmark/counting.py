@@ -16,7 +16,7 @@ from arroyo_core.api import (
     SourceFinishType,
     SourceOperator,
 )
-from arroyo_core.errors import ConfigError, StateError
+from arroyo_core.errors import ConfigError
 from arroyo_nexmark.pacing import Pace
 from arroyo_nexmark.splits import SPLITS, Slice, SplitCursor, owned_splits
 
@@ -91,7 +91,9 @@ class CountingSource(SourceOperator):
 
     def _check_block(self, saved_block: int) -> None:
         if saved_block != self._block:
-            raise StateError(
+            from arroyo_core.state import IncompatibleCheckpointError
+
+            raise IncompatibleCheckpointError(
                 f"the state of this source was saved with blocks of {saved_block} events, and now they have "
                 f"{self._block}: the proportions of a job cannot be changed; start it with new state"
             )
