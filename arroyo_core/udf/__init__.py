@@ -3,6 +3,7 @@
 from arroyo_core.udf.aggregate import AggregateUdf, udaf
 from arroyo_core.udf.asynchronous import AsyncUdf, async_udf
 from arroyo_core.udf.batch import BatchUdf, batch_udf
+from arroyo_core.udf.in_flight import Calls, InFlight, to_column
 from arroyo_core.udf.scalar import ScalarUdf, udf
 from arroyo_core.udf.user_function import Parameter, SourceKind, UdfSource, UserFunction, Volatility
 
@@ -10,6 +11,8 @@ __all__ = [
     "AggregateUdf",
     "AsyncUdf",
     "BatchUdf",
+    "Calls",
+    "InFlight",
     "Parameter",
     "ScalarUdf",
     "SourceKind",
@@ -18,6 +21,7 @@ __all__ = [
     "Volatility",
     "async_udf",
     "batch_udf",
+    "to_column",
     "udaf",
     "udf",
 ]

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
@@ -27,6 +27,7 @@ from arroyo_core.api import (
 )
 from arroyo_core.plugin import PluginSet
 from arroyo_core.testing import run_in_process
+from arroyo_core.udf import UserFunction
 
 README = Path(__file__).parents[1] / "README.md"
 
@@ -45,6 +46,12 @@ Yaml12.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("^(true|false)
 #: The function of the example of std.process.
 FUNCTION = next(
     block for block in re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL) if "ProcessFunction" in block
+)
+#: The user functions of the examples.
+USER_FUNCTIONS = next(
+    block
+    for block in re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    if "from arroyo_core.udf" in block
 )
 EXAMPLES = [yaml.load(block, Yaml12)[0] for block in re.findall(r"```yaml\n(.*?)```", README.read_text(), re.DOTALL)]
 SINKS = {"std.stdout", "std.blackhole"}
@@ -68,6 +75,7 @@ ROWS_LEFT = {
     "nowhere": 0,
     "out": 0,
     "busy": 3,
+    "longest": 3,
     "per_item": 3,
     "hot": 16,
     "visits": 3,
@@ -109,6 +117,11 @@ def plugins() -> PluginSet:
     registry = Registry()
     arroyo_register(registry)
     registry.add("test.bids", BidsConstructor())
+    module: dict[str, Any] = {}
+    exec(compile(USER_FUNCTIONS, str(README), "exec", dont_inherit=True), module)
+    for found in module.values():
+        if isinstance(found, UserFunction):
+            registry.add_udf(found)
     return PluginSet(registry, [])
 
 

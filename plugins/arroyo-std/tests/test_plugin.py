@@ -9,6 +9,7 @@ from arroyo_core.plugin import discover
 
 OPERATORS = [
     "std.asof_join",
+    "std.async_udf",
     "std.blackhole",
     "std.deduplicate",
     "std.filter",
@@ -16,6 +17,7 @@ OPERATORS = [
     "std.join",
     "std.key_by",
     "std.lookup_join",
+    "std.map_batches",
     "std.process",
     "std.project",
     "std.session_window",

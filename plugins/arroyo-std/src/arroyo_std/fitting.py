@@ -1,15 +1,19 @@
-"""Which columns may be given to a user function: those whose every value its parameters can take."""
+"""User functions by name, and the columns that may be given to one: those whose every value its parameters take."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import pyarrow as pa
 
+from arroyo_core.api import Registry
 from arroyo_core.errors import ConfigError
 from arroyo_core.udf import UserFunction
-from arroyo_std.columns import check_column, normal_type
+from arroyo_std.columns import check_column, nearest, normal_type
 from arroyo_std.sql_functions import wrong_call
+
+FunctionT = TypeVar("FunctionT", bound=UserFunction)
 
 
 def check_arguments(
@@ -44,3 +48,18 @@ def is_fitting(given: pa.DataType, wanted: pa.DataType) -> bool:
         return is_fitting(given.value_type, wanted.value_type)
     pairs = [(types.is_string, types.is_large_string), (types.is_binary, types.is_large_binary)]
     return any((small(given) or large(given)) and (small(wanted) or large(wanted)) for small, large in pairs)
+
+
+def find_function(name: str, kind: type[FunctionT], registry: Registry, *, decorator: str) -> FunctionT:
+    """The user function of this name; raises `ConfigError` at `function` unless it is of this kind."""
+    found = registry.udfs.get(name)
+    if isinstance(found, kind):
+        return found
+    names = sorted(each.name for each in registry.udfs.values() if isinstance(each, kind))
+    if found is not None:
+        raise ConfigError(
+            f"function {name!r} is not declared with {decorator}", field="function", value=name, allowed=names
+        )
+    raise ConfigError(
+        f"no user function {name!r}", field="function", value=name, allowed=names, suggestion=nearest(name, names)
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from arroyo_core.api import Registry
 from arroyo_core.plugin import hookimpl
-from arroyo_std import constructors, join_constructors, row_constructors, window_constructors
+from arroyo_std import constructors, join_constructors, row_constructors, udf_constructors, window_constructors
 
 
 @hookimpl
@@ -32,3 +32,5 @@ def arroyo_register(registry: Registry) -> None:
     registry.add("std.lookup_join", join_constructors.LookupJoinConstructor())
     registry.add("std.window_function", row_constructors.WindowFunctionConstructor())
     registry.add("std.upsert", row_constructors.UpsertConstructor())
+    registry.add("std.map_batches", udf_constructors.MapBatchesConstructor())
+    registry.add("std.async_udf", udf_constructors.AsyncUdfConstructor())
