@@ -68,7 +68,9 @@ def stop_session(session: SparkSession) -> None:
 
 
 def is_one_machine(spark: SparkSession) -> bool:
-    """Whether tasks are known to run on the driver's machine."""
+    """Whether tasks are known to run on the driver's machine; a Connect server's own `local` is another one's."""
+    if ".connect." in type(spark).__module__:
+        return False
     return (spark.conf.get("spark.master", "") or "").startswith("local")
 
 

@@ -1,0 +1,22 @@
+"""What is known of a session without starting one."""
+
+import pytest
+
+from arroyo_core.spark.session import is_one_machine
+
+
+def session(module, master):
+    return type("SparkSession", (), {"__module__": module, "conf": {"spark.master": master}})()
+
+
+@pytest.mark.parametrize(
+    ("module", "master", "expected"),
+    [
+        ("pyspark.sql.session", "local[2,4]", True),
+        ("pyspark.sql.session", "spark://host:7077", False),
+        # The master is the server's: its machine need not be this one.
+        ("pyspark.sql.connect.session", "local[2,4]", False),
+    ],
+)
+def test_only_a_local_master_of_the_drivers_own_runs_tasks_on_this_machine(module, master, expected):
+    assert is_one_machine(session(module, master)) is expected
