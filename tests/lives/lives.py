@@ -44,16 +44,22 @@ class PipelineFile:
     """A pipeline file, and the lives that a job of it can have in the current folder.
 
     `epoch_rows` are the rows of an epoch, of all lives but the first. `settings` are fields of configs, in their JSON
-    form, that all nodes of an operator are given instead of those in the file.
+    form, that all nodes of an operator are given instead of those in the file. `plugins` are by default those that are
+    installed.
     """
 
     def __init__(
-        self, path: Path, *, epoch_rows: int, settings: Mapping[str, Mapping[str, object]] | None = None
+        self,
+        path: Path,
+        *,
+        epoch_rows: int,
+        settings: Mapping[str, Mapping[str, object]] | None = None,
+        plugins: PluginSet | None = None,
     ) -> None:
         self._path = path
         self._epoch_rows = epoch_rows
         self._settings = settings or {}
-        self._plugins: PluginSet = installed_plugins()
+        self._plugins: PluginSet = plugins or installed_plugins()
 
     def run_whole(self) -> JobResult:
         """All in one epoch, unless the file says how many rows are one."""
