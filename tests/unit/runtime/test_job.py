@@ -323,8 +323,9 @@ def test_an_outage_restarts_the_job_from_its_last_checkpoint(lab):
 
 @pytest.mark.parametrize("step", ["publish", "commit"])
 @pytest.mark.parametrize("is_done", [False, True])
-def test_an_epoch_that_is_completed_after_an_outage_counts_once(lab, step, is_done):
-    job = lab.job(LINE, **EVERY)
+@pytest.mark.parametrize("order", ORDERS)
+def test_an_epoch_that_is_completed_after_an_outage_counts_once(lab, step, is_done, order):
+    job = lab.job(LINE, lanes=InlineLanes(order), **EVERY)
     work, outages = getattr(job.steps, step), [2, 3]
 
     def away(epoch):
