@@ -1,5 +1,6 @@
 """Parts of URLs, beside `urllib`."""
 
+import re
 from urllib.parse import parse_qsl, unquote_plus, urlsplit
 
 import pyarrow as pa
@@ -40,6 +41,11 @@ URLS = st.builds(
 )
 
 
+#: RFC 3986, appendix B; and what the authority is made of.
+URL = re.compile(r"(?s)(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#.*)?")
+AUTHORITY = re.compile(r"(?s)(?:.*@)?(?:\[([^\[\]]*)\]|([^:\[\]]*))(?::([0-9]*))?")
+
+
 def run(function, *columns):
     return function(*(pa.array(column, pa.string()) for column in columns)).to_pylist()
 
@@ -51,6 +57,21 @@ def test_parts_equal_those_of_the_standard_library(urls):
     assert run(url_host, urls) == [part.hostname for part in parts]
     assert run(url_port, urls) == [part.port for part in parts]
     assert run(url_path, urls) == [part.path for part in parts]
+
+
+@given(st.lists(st.none() | st.text(st.sampled_from("//::??##[]@@ah1.é-")), max_size=8))
+def test_parts_of_any_text_equal_those_of_the_grammar(texts):
+    expected = []
+    for text in texts:
+        scheme, authority, path, _ = URL.fullmatch(text).groups() if text is not None else [None] * 4
+        found = AUTHORITY.fullmatch(authority) if authority is not None else None
+        address, name, port = found.groups() if found else [None] * 3
+        expected.append((scheme and scheme.lower(), (address or name or "").lower() or None, port or None, path))
+    ports = [None if port is None else f"{port}" for port in run(url_port, texts)]
+    found = zip(run(url_scheme, texts), run(url_host, texts), ports, run(url_path, texts), strict=True)
+    assert list(found) == [
+        (a, b, c and (c.lstrip("0") or "0") if len(c or "") < 5 else None, d) for a, b, c, d in expected
+    ]
 
 
 @given(QUERIES, st.sampled_from(["a", "Xb", "é", " ", "+", "&", "=", "A", "%", "no", ".", "\ufffd"]))
@@ -87,6 +108,11 @@ def test_a_name_of_a_query_may_differ_by_row():
 @pytest.mark.parametrize("port", ["65536", "99999999999999999999", "", "-1", "x"])
 def test_what_is_no_port_is_null(port):
     assert run(url_port, [f"http://example.com:{port}/"]) == [None]
+
+
+@pytest.mark.parametrize("authority", ["[::1", "::1]", "a]b", "[::1]x", "[a[b]]", "[::1]:8x", "a:1:2", "h:8x", "[]"])
+def test_what_is_no_authority_has_no_host(authority):
+    assert run(url_host, [f"http://{authority}/"]) == [None]
 
 
 def test_a_port_may_have_leading_zeros():

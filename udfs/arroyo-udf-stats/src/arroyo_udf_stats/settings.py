@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 
 def read_setting(column: pa.Array, *, name: str) -> Any:
     """The value that all rows have; raises `ValueError` where two differ."""
-    value = column[0].as_py()
-    others = column.filter(pc.not_equal(column, column[0]))
+    values = column.to_numpy()
+    value = values[0].item()
+    others = values[values != value]
     # NaN differs from itself too: whoever asks refuses it, with better words.
     if len(others) and value == value:
-        same_setting(value, others[0].as_py(), name=name)
+        same_setting(value, others[0].item(), name=name)
     return value
 
 

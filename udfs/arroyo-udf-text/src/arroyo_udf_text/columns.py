@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 Bytes = npt.NDArray[np.uint8]
 Offsets = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 
 def per_distinct(values: pa.Array, function: Callable[[Any], Any], result: pa.DataType) -> pa.Array:
@@ -21,13 +22,17 @@ def per_distinct(values: pa.Array, function: Callable[[Any], Any], result: pa.Da
     return results.take(encoded.indices)
 
 
-def on_other_than_ascii(texts: pa.Array, function: Callable[[str], str]) -> pa.Array:
-    """`function` of every text that has a character beyond ASCII; the others stay as they are."""
+def on_other_than_ascii(texts: pa.Array, function: Callable[[pa.Array], pa.Array]) -> pa.Array:
+    """`function` of the texts that have a character beyond ASCII; the others stay as they are."""
     is_other = pc.fill_null(pc.invert(pc.string_is_ascii(texts)), False)
     if not pc.any(is_other).as_py():
         return texts
-    changed = [function(text) for text in texts.filter(is_other).to_pylist()]
-    return pc.replace_with_mask(texts, is_other, pa.array(changed, texts.type))
+    return pc.replace_with_mask(texts, is_other, function(texts.filter(is_other)))
+
+
+def each_text(function: Callable[[str], str]) -> Callable[[pa.Array], pa.Array]:
+    """A function of texts without nulls that calls `function` for every one: for what has no kernel."""
+    return lambda texts: pa.array([function(text) for text in texts.to_pylist()], texts.type)
 
 
 def by_setting(
@@ -73,3 +78,12 @@ def texts_of(data: Bytes, offsets: Offsets, like: pa.Array) -> pa.Array:
     buffers: Sequence[Any] = [None, pa.py_buffer(offsets.astype(np.int64)), pa.py_buffer(data)]
     texts = pa.Array.from_buffers(pa.large_string(), len(like), buffers).cast(pa.string())
     return pc.if_else(like.is_valid(), texts, None) if like.null_count else texts
+
+
+def texts_between(data: Bytes, starts: Offsets, ends: Offsets, is_null: Mask) -> pa.Array:
+    """The texts that lie in `data` from each start to its end; null where `is_null`."""
+    lengths = np.where(is_null, 0, ends - starts)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    places = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+    buffers: Sequence[Any] = [pa.array(~is_null).buffers()[1], pa.py_buffer(offsets), pa.py_buffer(data[places])]
+    return pa.Array.from_buffers(pa.large_string(), len(starts), buffers).cast(pa.string())

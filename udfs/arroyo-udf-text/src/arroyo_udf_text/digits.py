@@ -5,22 +5,22 @@ from __future__ import annotations
 import re
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from arroyo_udf_text.columns import Bytes, Offsets, bytes_of, on_other_than_ascii, texts_of
+from arroyo_udf_text.columns import Bytes, Mask, Offsets, bytes_of, each_text, on_other_than_ascii, texts_of
 
 #: The lengths of card numbers (ISO/IEC 7812).
 CARD_DIGITS = range(12, 20)
 
 _FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
 _STAR = ord("*")
+_IS_GAP = np.isin(np.arange(256), [ord(character) for character in " -\t\r\n\f\v"])
 
 
 def hide_digits(texts: pa.Array, *, keep: int, fewest: int) -> pa.Array:
     """Every digit but the last `keep` becomes '*'; every one where there are less than `fewest`."""
-    plain = on_other_than_ascii(texts, _ascii_digits)
+    plain = on_other_than_ascii(texts, each_text(_ascii_digits))
     data, offsets = bytes_of(plain)
     is_digit = _is_digit(data)
     ordinals, counts = _count_digits(is_digit, offsets)
@@ -33,7 +33,9 @@ def hide_digits(texts: pa.Array, *, keep: int, fewest: int) -> pa.Array:
 
 def has_check_digit(texts: pa.Array) -> pa.Array:
     """Whether a text is a card number, spaces and hyphens apart, whose last digit is right (Luhn)."""
-    data, offsets = bytes_of(pc.replace_substring_regex(texts, r"[\s-]", ""))
+    data, offsets = bytes_of(texts)
+    is_kept = ~_IS_GAP[data]
+    data, offsets = data[is_kept], np.concatenate([[0], np.cumsum(is_kept)])[offsets]
     counts = np.diff(offsets)
     others = np.concatenate([[0], np.cumsum(~_is_digit(data))])
     is_number = (np.diff(others[offsets]) == 0) & (counts >= CARD_DIGITS.start) & (counts < CARD_DIGITS.stop)
@@ -47,11 +49,11 @@ def has_check_digit(texts: pa.Array) -> pa.Array:
     return pa.array(is_number, mask=pc.is_null(texts).to_numpy(zero_copy_only=False))
 
 
-def _is_digit(data: Bytes) -> npt.NDArray[np.bool_]:
+def _is_digit(data: Bytes) -> Mask:
     return (data >= ord("0")) & (data <= ord("9"))
 
 
-def _count_digits(is_digit: npt.NDArray[np.bool_], offsets: Offsets) -> tuple[Offsets, Offsets]:
+def _count_digits(is_digit: Mask, offsets: Offsets) -> tuple[Offsets, Offsets]:
     """For each byte, how many digits its text has up to and with it; for each text, how many in all."""
     running = np.cumsum(is_digit)
     before = np.concatenate([[0], running])[offsets]

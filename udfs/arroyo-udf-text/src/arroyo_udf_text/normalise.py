@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from unicodedata import normalize
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from arroyo_core.udf import udf
-from arroyo_udf_text.columns import on_other_than_ascii
+from arroyo_udf_text.columns import each_text, on_other_than_ascii
 
+# Both match only what has to become one space, and pass over single spaces: several times faster where those prevail.
 #: What `str.split` splits at. RE2's own `\s` knows ASCII only.
-_SPACES = r"[\t-\r\x1c-\x20\x{85}\p{Z}]+"
+_SPACES = (
+    r"[\t-\r\x1c-\x20\x{85}\p{Z}]{2,}"
+    r"|[\t-\r\x1c-\x1f\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]"
+)
+_BETWEEN_WORDS = r"[^\p{L}\p{M}\p{N}]{2,}|[^\p{L}\p{M}\p{N} ]"
 _MARKS = r"\p{Mn}+"
-_NO_WORD = r"[^\p{L}\p{M}\p{N}]+"
 
 
 @udf(arguments=[pa.string()], returns=pa.string())
@@ -41,7 +47,7 @@ def text_strip_accents(text: pa.Array) -> pa.Array:
 @udf(arguments=[pa.string()], returns=pa.string())
 def text_slug(text: pa.Array) -> pa.Array:
     """For file names and URLs: words folded, without accents, joined by hyphens; may be empty."""
-    return pc.utf8_trim(pc.replace_substring_regex(strip_accents(compatible_folded(text)), _NO_WORD, "-"), "-")
+    return pc.replace_substring(_spaced_words(strip_accents(compatible_folded(text))), " ", "-")
 
 
 @udf(arguments=[pa.string()], returns=pa.list_(pa.string()))
@@ -50,7 +56,7 @@ def text_tokens(text: pa.Array) -> pa.Array:
 
     Scripts that do not write spaces between words (Chinese, Thai) give one token for a whole run.
     """
-    words = pc.utf8_trim(pc.replace_substring_regex(compatible_folded(text), _NO_WORD, " "), " ")
+    words = _spaced_words(compatible_folded(text))
     tokens = pc.split_pattern(words, " ")
     is_empty = pc.fill_null(pc.equal(words, ""), False)
     if not pc.any(is_empty).as_py():
@@ -59,22 +65,33 @@ def text_tokens(text: pa.Array) -> pa.Array:
 
 
 def squeeze(texts: pa.Array) -> pa.Array:
-    return pc.utf8_trim(pc.replace_substring_regex(texts, _SPACES, " "), " ")
+    return pc.ascii_trim(pc.replace_substring_regex(texts, _SPACES, " "), " ")
 
 
 def casefold(texts: pa.Array) -> pa.Array:
     # Arrow has no case folding. It is the lower case of ASCII, so that only other texts need a call each.
-    return on_other_than_ascii(pc.ascii_lower(texts), str.casefold)
+    return on_other_than_ascii(pc.ascii_lower(texts), each_text(str.casefold))
 
 
 def compatible_folded(texts: pa.Array) -> pa.Array:
     """The form for caseless comparison by compatibility (Unicode's definition D146), composed."""
-    if pc.all(pc.string_is_ascii(texts)).as_py() in (True, None):
-        return pc.ascii_lower(texts)
-    folded = casefold(pc.utf8_normalize(texts, form="NFD"))
-    return pc.utf8_normalize(casefold(pc.utf8_normalize(folded, form="NFKC")), form="NFKC")
+    return on_other_than_ascii(pc.ascii_lower(texts), each_text(_compatible_folded))
 
 
 def strip_accents(texts: pa.Array) -> pa.Array:
+    return on_other_than_ascii(texts, _without_marks)
+
+
+def _compatible_folded(text: str) -> str:
+    once = normalize("NFKC", normalize("NFD", text).casefold())
+    again = once.casefold()
+    return once if again == once else normalize("NFKC", again)
+
+
+def _without_marks(texts: pa.Array) -> pa.Array:
     bare = pc.replace_substring_regex(pc.utf8_normalize(texts, form="NFD"), _MARKS, "")
     return pc.utf8_normalize(bare, form="NFC")
+
+
+def _spaced_words(texts: pa.Array) -> pa.Array:
+    return pc.ascii_trim(pc.replace_substring_regex(texts, _BETWEEN_WORDS, " "), " ")

@@ -30,18 +30,18 @@ def decode(texts: pa.Array) -> pa.Array:
     if not pc.any(pc.match_substring(spaced, "%")).as_py():
         return spaced
     data, offsets = bytes_of(spaced)
-    padded = np.concatenate([data, np.zeros(2, dtype=np.uint8)])
-    high, low = _HEX[padded[1:-1]], _HEX[padded[2:]]
-    # An encoded byte ends within its own text: three bytes before the text's end at the latest.
-    rest = np.repeat(offsets[1:], np.diff(offsets)) - np.arange(len(data))
-    is_encoded = (data == _PERCENT) & (high < 16) & (low < 16) & (rest > 2)
-    places = np.flatnonzero(is_encoded)
-    data[places] = high[places] * 16 + low[places]
+    places = np.flatnonzero(data == _PERCENT)
+    # An encoded byte ends within its own text.
+    ends = offsets[np.searchsorted(offsets, places, side="right")]
+    places = places[places + 2 < ends]
+    high, low = _HEX[data[places + 1]], _HEX[data[places + 2]]
+    is_encoded = (high < 16) & (low < 16)
+    places = places[is_encoded]
+    data[places] = high[is_encoded] * 16 + low[is_encoded]
     stays = np.ones(len(data), dtype=np.bool_)
     stays[places + 1] = False
     stays[places + 2] = False
-    kept = np.concatenate([[0], np.cumsum(stays)])
-    decoded = texts_of(data[stays], kept[offsets], spaced)
+    decoded = texts_of(data[stays], offsets - 2 * np.searchsorted(places, offsets), spaced)
     return decoded if _is_utf8(decoded) else _decode_each(spaced)
 
 

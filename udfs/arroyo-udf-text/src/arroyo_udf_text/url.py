@@ -11,22 +11,19 @@ import pyarrow.compute as pc
 from arroyo_core.udf import udf
 from arroyo_udf_text.columns import by_setting, per_distinct
 from arroyo_udf_text.percent import decode, encoded_pattern
+from arroyo_udf_text.url_split import SplitUrls
 
 if TYPE_CHECKING:
     from publicsuffixlist import PublicSuffixList
 
-_URL = (
-    r"(?s)^(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):)?(?://(?P<authority>[^/?#]*))?(?P<path>[^?#]*)"
-    r"(?:\?(?P<query>[^#]*))?(?:#.*)?$"
-)
-_AUTHORITY = r"(?s)^(?:.*@)?(?:\[(?P<address>[^\[\]]*)\]|(?P<name>[^:\[\]]*))(?::(?P<port>[0-9]*))?$"
 _NO_DOMAIN = r"^[0-9.]*$|:"
 
 
 @udf(arguments=[pa.string()], returns=pa.string())
 def url_scheme(url: pa.Array) -> pa.Array:
     """'https' of 'https://example.com/'; in lower case."""
-    return _no_empty(pc.ascii_lower(_part(url, "scheme")))
+    urls = SplitUrls(url)
+    return pc.ascii_lower(urls.texts(urls.scheme()))
 
 
 @udf(arguments=[pa.string()], returns=pa.string())
@@ -38,16 +35,18 @@ def url_host(url: pa.Array) -> pa.Array:
 @udf(arguments=[pa.string()], returns=pa.int32())
 def url_port(url: pa.Array) -> pa.Array:
     """The port that is written in the URL; null where there is none, or where it is beyond 65535."""
-    digits = pc.ascii_ltrim(_authority(url, "port"), "0")
-    is_short = pc.less_equal(pc.utf8_length(digits), 5)
-    numbers = pc.if_else(is_short, _no_empty(digits), None).cast(pa.int32())
+    urls = SplitUrls(url)
+    digits = urls.texts(urls.host_and_port()[1])
+    is_short = pc.less_equal(pc.binary_length(pc.ascii_ltrim(digits, "0")), 5)
+    numbers = pc.if_else(is_short, digits, None).cast(pa.int32())
     return pc.if_else(pc.less_equal(numbers, 65535), numbers, None)
 
 
 @udf(arguments=[pa.string()], returns=pa.string())
 def url_path(url: pa.Array) -> pa.Array:
     """The path as it is written, encoded; empty where the URL ends with its host."""
-    return _part(url, "path")
+    urls = SplitUrls(url)
+    return urls.texts(urls.path())
 
 
 @udf(arguments=[pa.string(), pa.string()], returns=pa.string())
@@ -75,25 +74,12 @@ def _suffixes() -> PublicSuffixList:
     return PublicSuffixList()
 
 
-def _part(urls: pa.Array, name: str) -> pa.Array:
-    trimmed = pc.ascii_trim_whitespace(urls)
-    return pc.struct_field(pc.extract_regex(trimmed, _URL), name)
-
-
-def _authority(urls: pa.Array, name: str) -> pa.Array:
-    return pc.struct_field(pc.extract_regex(_part(urls, "authority"), _AUTHORITY), name)
-
-
 def _hosts(urls: pa.Array) -> pa.Array:
-    parts = pc.extract_regex(_part(urls, "authority"), _AUTHORITY)
-    name, address = pc.struct_field(parts, "name"), pc.struct_field(parts, "address")
-    return _no_empty(pc.utf8_lower(pc.if_else(pc.equal(name, ""), address, name)))
+    split = SplitUrls(urls)
+    return pc.utf8_lower(split.texts(split.host_and_port()[0]))
 
 
 def _query_values(name: Any, urls: pa.Array) -> pa.Array:
     pattern = rf"(?s)(?:^|&){encoded_pattern(name)}(?:=(?P<value>[^&]*))?(?:&|$)"
-    return decode(pc.struct_field(pc.extract_regex(_part(urls, "query"), pattern), "value"))
-
-
-def _no_empty(texts: pa.Array) -> pa.Array:
-    return pc.if_else(pc.not_equal(texts, ""), texts, None)
+    split = SplitUrls(urls)
+    return decode(pc.struct_field(pc.extract_regex(split.texts(split.query()), pattern), "value"))
