@@ -11,7 +11,7 @@ from typing import Any
 
 import pluggy
 
-from arroyo_core.api import OperatorConstructor, Origin, Registry
+from arroyo_core.api import OperatorConstructor, Origin, Registry, Udf
 from arroyo_core.errors import PluginError
 from arroyo_core.plugin import hookspec
 
@@ -108,7 +108,7 @@ class _Loader:
                     conflicts.append(str(error))
             for udf in staged.udfs.values():
                 try:
-                    self.registry.add_udf(udf)
+                    self.registry.add_udf(_attributed(udf, report.origin))
                 except PluginError as error:
                     conflicts.append(str(error))
         return PluginReport(
@@ -133,6 +133,12 @@ def _register(load: Callable[[], Any]) -> Registry:
     registry = Registry()
     manager.hook.arroyo_register(registry=registry)
     return registry
+
+
+def _attributed(udf: Udf, origin: Origin) -> Udf:
+    """The function as its distribution's own, where it can say so: its errors name where it came from."""
+    registered_by = getattr(udf, "registered_by", None)
+    return registered_by(origin.distribution, origin.version) if registered_by is not None else udf
 
 
 def _origin(point: EntryPoint) -> Origin:

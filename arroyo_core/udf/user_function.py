@@ -71,6 +71,10 @@ class UserFunction:
         )
         return f"{self.name}({parameters}) -> {self.return_type}"
 
+    def registered_by(self, distribution: str, version: str) -> Self:
+        """The same function, known to come from an installed distribution."""
+        return self.at(UdfSource(kind=SourceKind.DISTRIBUTION, name=distribution, version=version))
+
     def at(self, source: UdfSource, *, prefix: str | None = None) -> Self:
         """The same function, known to come from `source`; called `prefix.name` where there is a prefix."""
         name = f"{prefix}.{self.name}" if prefix else self.name

@@ -53,6 +53,24 @@ def report_on(plugins, name):
     return next(report for report in plugins.reports if report.name == name)
 
 
+def test_functions_know_the_distribution_that_brought_them(install):
+    code = """
+from arroyo_core.plugin import hookimpl
+from arroyo_core.udf import udf
+
+@udf
+def tidy(text: str) -> str:
+    return text.strip()
+
+@hookimpl
+def arroyo_register(registry):
+    registry.add_udf(tidy)
+"""
+    plugins = discover([install("acme", code, version="2.5")])
+    assert str(plugins.registry.udfs["tidy"].source) == "distribution dist-acme 2.5"
+    assert str(plugins.registry.udf_origin("tidy")) == "dist-acme 2.5"
+
+
 def test_a_plugin_is_found_with_its_distribution(install):
     plugins = discover([install("acme", REGISTERS.format(name="acme.count"), version="2.5")])
     assert plugins.constructor("acme.count") is plugins.registry.constructors["acme.count"]
