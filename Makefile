@@ -32,7 +32,7 @@ unexport CONDA_PREFIX PYTHONPATH PYTHONHOME
 # Every Spark worker would compile all it imports, each time anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help env demo test chaos quick lint format proto lock wheels bench bench-epochs bench-state plugin java clean
+.PHONY: help env demo test chaos quick lint format proto lock wheels bench bench-epochs bench-state bench-udf plugin java clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -98,6 +98,9 @@ bench-epochs: java $(STAMP) ## measure what an epoch costs, beside Spark and Str
 
 bench-state: $(STAMP) ## measure state tables beside bare Parquet, DuckDB and a dict
 	@$(BIN)/python tests/bench_state/bench_state.py $(BENCH_ARGS)
+
+bench-udf: java $(STAMP) ## measure user functions beside direct calls and UDFs of PySpark
+	@$(BIN)/python tests/bench_udf $(BENCH_ARGS)
 
 plugin: $(STAMP) ## start a plugin from the template: make plugin NAME=arroyo-acme
 	@$(BIN)/python tools/new_plugin.py $(NAME)
