@@ -89,7 +89,10 @@ def load_udfs(
             plugins = plugins_with(plugins, opened)
         except PluginError as error:
             mistakes.add(error.message, at=None)
-    return plugins, (*pins.values(), *distributions)
+    for pin in distributions:
+        if pins.setdefault(pin.key, pin) is not pin:
+            mistakes.add(f"two sources of functions are called {pin.key!r}: {pins[pin.key]} and {pin}", at=None)
+    return plugins, tuple(pins.values())
 
 
 def plugins_with(plugins: PluginSet, opened: OpenedBundle) -> PluginSet:

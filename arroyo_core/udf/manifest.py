@@ -18,6 +18,7 @@ from arroyo_core.udf.user_function import UserFunction
 MANIFEST = "arroyo-udf.json"
 #: The format that this version writes, and the newest that it reads.
 FORMAT = 1
+_MAX_NAME_LENGTH = 200
 
 
 class ContentKind(StrEnum):
@@ -74,9 +75,14 @@ def decode_manifest(data: bytes, *, what: str) -> Manifest:
             raise BundleError(
                 f"{what}: {MANIFEST} has format {header.format}, and this arroyo-core reads {FORMAT}: update it"
             )
-        return msgspec.json.decode(data, type=Manifest)
+        manifest = msgspec.json.decode(data, type=Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BundleError(f"{what}: {MANIFEST} cannot be read: {error}") from error
+    for text in (manifest.name, manifest.version):
+        # They are shown in errors and in plans, and are part of the names of source files in tracebacks.
+        if not text or len(text) > _MAX_NAME_LENGTH or not text.isprintable() or set(text) & set("/\\@ "):
+            raise BundleError(f"{what}: {text!r:.100} in {MANIFEST} is no name and no version")
+    return manifest
 
 
 def describe_functions(functions: Sequence[UserFunction]) -> tuple[ManifestFunction, ...]:
