@@ -1,16 +1,20 @@
 """The functions of the distributions below udfs/, called by pipelines."""
 
 import json
+import re
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from arroyo_core.errors import InvalidPipelineError, OperatorError
 from arroyo_core.testing import run_in_process
 
+READMES = sorted((Path(__file__).parents[3] / "udfs").glob("*/README.md"))
 START = datetime(2024, 1, 1, tzinfo=UTC)
 PLACES = [(52.52, 13.405), (48.8566, 2.3522), (-33.8688, 151.2093), (0.0, 180.0)]
 #: Visits of two shops, one every ten seconds for twenty minutes.
@@ -44,11 +48,11 @@ def run(tmp_path):
             "checkpoint": {"url": f"{out}-state", **({"rows": rows} if rows else {})},
             "nodes": [
                 {
-                    "id": "visits",
+                    "id": "files",
                     "operator": "filesystem.source",
                     "config": {"path": str(source), "format": "parquet", "event_time_field": "time"},
                 },
-                {"id": "timely", "operator": "std.watermark", "inputs": ["visits"], "config": {"max_lateness": "60s"}},
+                {"id": "visits", "operator": "std.watermark", "inputs": ["files"], "config": {"max_lateness": "60s"}},
                 *nodes,
                 {
                     "id": "out",
@@ -69,7 +73,7 @@ def run(tmp_path):
 
 def project(**expressions):
     config = {"keep": ["time", "number", "shop"], "expressions": expressions}
-    return {"id": "projected", "operator": "std.project", "inputs": ["timely"], "config": config}
+    return {"id": "projected", "operator": "std.project", "inputs": ["visits"], "config": config}
 
 
 @pytest.mark.parametrize("parallelism", [1, 2])
@@ -186,6 +190,14 @@ def test_sliding_windows_merge_the_states_of_their_parts(run):
         assert row["mode"] == wanted["mode"]
         assert row["top"] == wanted["top"]
         assert row["ewma"] == pytest.approx(wanted["ewma"])
+
+
+@pytest.mark.parametrize("readme", READMES, ids=lambda readme: readme.parent.name)
+def test_the_example_of_a_readme_runs(run, readme, monkeypatch):
+    monkeypatch.setenv("PSEUDONYM_KEY", "secret")
+    (example,) = re.findall(r"^```yaml\n(.*?)^```", readme.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    rows, _ = run(*yaml.safe_load(example))
+    assert len(rows) in (4, len(ROWS))
 
 
 def test_a_wrong_type_is_found_at_validation_with_its_place(run):

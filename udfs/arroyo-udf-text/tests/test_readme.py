@@ -1,0 +1,47 @@
+"""The README names every function, and its examples are true."""
+
+import ast
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from arroyo_udf_text.plugin import arroyo_register
+
+from arroyo_core.api import Registry
+
+README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"^\| `(\w+\(.*?\)(?:\[.*?\])?)` \| `(.*?)` \|", README, re.MULTILINE)
+REGISTRY = Registry()
+arroyo_register(REGISTRY)
+
+
+def called(function):
+    """A function of whole columns, called with one row of plain values."""
+
+    def call(*values):
+        columns = [
+            pa.array([value], parameter.type) for value, parameter in zip(values, function.parameters, strict=True)
+        ]
+        return function.evaluate(columns)[0].as_py()
+
+    return call
+
+
+@pytest.mark.parametrize(("example", "result"), EXAMPLES, ids=[example for example, _ in EXAMPLES])
+def test_an_example_of_the_readme_is_true(example, result):
+    assert eval(example, {name: called(function) for name, function in REGISTRY.udfs.items()}) == ast.literal_eval(
+        result
+    )
+
+
+def test_the_readme_has_an_example_of_every_function():
+    assert {example.partition("(")[0] for example, _ in EXAMPLES} == set(REGISTRY.udfs)
+
+
+@pytest.mark.parametrize("function", REGISTRY.udfs.values(), ids=list(REGISTRY.udfs))
+def test_every_function_is_documented_and_gives_what_it_declares(function):
+    assert function.doc
+    assert function.is_vectorised
+    nothing = [pa.nulls(2, parameter.type) for parameter in function.parameters]
+    assert function.evaluate(nothing).to_pylist() == [None, None]
