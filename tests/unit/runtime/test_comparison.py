@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arroyo_core.api import ArroyoSchema, Origin
+from arroyo_core.graph import plan_text
+from arroyo_core.plugin import installed_plugins
 from arroyo_core.proto.state_pb2 import (
     CheckpointMetadata,
     OperatorCheckpointMetadata,
@@ -18,7 +20,7 @@ from arroyo_core.proto.state_pb2 import (
     TableCheckpointMetadata,
     TableType,
 )
-from arroyo_core.runtime.comparison import NODES, ChangeKind, compare_plan, describe_drops
+from arroyo_core.runtime.comparison import NODES, ChangeKind, compare_plan, describe_drops, record_nodes, recorded_nodes
 from arroyo_core.runtime.declarations import DeclaredOperator
 from arroyo_core.state import global_table_config, global_table_config_with_version, timestamp_table_config
 from arroyo_core.state.compatibility import derive_mismatch
@@ -293,3 +295,29 @@ def test_what_is_not_left_out_fits_and_what_is_lost_is_told(before, now, empty):
         assert changes[name].needs_allow_drop is (
             changes[name].kind in (ChangeKind.INCOMPATIBLE, ChangeKind.REMOVED) and bool(set(tables) - empty)
         )
+
+
+PARTIAL = """\
+name: counts
+parallelism: 2
+nodes:
+  - {id: numbers, operator: impulse.source, config: {count: 10}}
+  - {id: marked, operator: std.watermark, inputs: [numbers], config: {column: timestamp}}
+  - id: windows
+    operator: std.tumbling_window
+    inputs: [marked]
+    config: {size: 1s, keys: [counter], aggregates: [{function: count, as: n}]}
+  - {id: out, operator: std.blackhole, inputs: [windows]}
+"""
+
+
+def test_nodes_that_the_planner_put_in_are_not_recorded():
+    plan = plan_text(PARTIAL, plugins=installed_plugins(), environment={})
+    assert "windows:partial" in plan.nodes
+    recorded = recorded_nodes(CheckpointMetadata(properties={NODES: record_nodes(plan)}))
+    assert {name: list(node.inputs) for name, node in recorded.items()} == {
+        "numbers": [],
+        "marked": ["numbers"],
+        "windows": ["marked"],
+        "out": ["windows"],
+    }

@@ -84,9 +84,6 @@ class PatientFileSystem:
     def rm(self, path: str, *, recursive: bool) -> None:
         self._patiently("delete", path, lambda: self._fs.rm(path, recursive=recursive))
 
-    def rmdir(self, path: str) -> None:
-        self._patiently("delete", path, lambda: self._fs.rmdir(path))
-
     def invalidate_cache(self) -> None:
         self._fs.invalidate_cache()
 
