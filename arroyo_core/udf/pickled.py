@@ -10,6 +10,7 @@ import contextlib
 import platform
 import sys
 from collections.abc import Iterator
+from types import ModuleType
 
 import cloudpickle
 
@@ -56,9 +57,11 @@ def pickle_function(function: UserFunction) -> bytes:
 def _by_value() -> Iterator[None]:
     """Let cloudpickle take the program's own modules with it, as it does with `__main__`."""
     registered = []
+    known = {"__main__", *cloudpickle.list_registry_pickle_by_value()}
     for name in own_modules():
         module = sys.modules.get(name)
-        if module is not None and name != "__main__" and name not in cloudpickle.list_registry_pickle_by_value():
+        # Some programs put other things there, or a module under a second name.
+        if name not in known and isinstance(module, ModuleType) and module.__name__ == name:
             cloudpickle.register_pickle_by_value(module)
             registered.append(module)
     try:

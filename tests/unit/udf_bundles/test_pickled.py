@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from arroyo_core.errors import InvalidPipelineError
+from arroyo_core.errors import InvalidPipelineError, UdfDeclarationError
 from arroyo_core.graph import UdfKind, plan_pipeline
 from arroyo_core.runtime.user_code import BundleOpener, open_pickled, plugins_for, store_pickled
 from arroyo_core.testing import run_in_process
@@ -106,6 +106,30 @@ def test_what_cannot_be_pickled_is_a_clear_error():
 
     with pytest.raises(BundleError, match="the function 'stuck' cannot be sent to executors: TypeError"):
         pickle_function(stuck)
+
+
+def test_odd_things_among_the_loaded_modules_do_no_harm(monkeypatch):
+    monkeypatch.setitem(sys.modules, "second_name", sys.modules[__name__])
+    monkeypatch.setitem(sys.modules, "no_module", type("Odd", (), {"__file__": "/somewhere/odd.py"})())
+    assert pickle_function(hi)
+
+
+def test_a_plain_function_is_declared_on_the_way():
+    from arroyo_core import Pipeline
+
+    def twice(x: int) -> int:
+        return 2 * x
+
+    def untyped(x):
+        return x
+
+    functions = Pipeline.udf(twice).udf(hi).functions
+    assert [function.signature for function in functions] == [
+        "twice(x: int64) -> int64",
+        "hi(name: string) -> string",
+    ]
+    with pytest.raises(UdfDeclarationError, match="untyped"):
+        Pipeline.udf(untyped)
 
 
 def test_a_name_that_is_taken_is_a_mistake(plan):
