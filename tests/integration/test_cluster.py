@@ -30,6 +30,15 @@ def test_a_standalone_cluster_gives_the_same_rows(arroyo, cluster, bids, tmp_pat
     assert_same_rows(tmp_path / "out", DIAMOND_SQL, bids=bids)
 
 
+def test_a_relative_checkpoint_path_is_the_drivers_folder_on_every_executor(arroyo, cluster, bids, tmp_path):
+    path = on_cluster(write(tmp_path, DIAMOND, bids=bids, out=tmp_path / "out"), Path())
+    done = arroyo("run", path, "--master", cluster)
+    assert done.returncode == 0, done.stderr
+    verified = arroyo("checkpoints", "verify", "state")
+    assert verified.returncode == 0, verified.stdout
+    assert list((tmp_path / "state").rglob("*.parquet"))
+
+
 def test_an_executor_killed_after_it_served_its_rows_changes_nothing(arroyo, cluster, bids, tmp_path):
     path = struck(tmp_path, bids, "kill_executor", "after")
     path.write_text(path.read_text().replace("interval: 1h", f"interval: 1h, url: {tmp_path}/state"))
