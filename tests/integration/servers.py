@@ -103,7 +103,7 @@ class Cluster:
 
 @contextmanager
 def standalone_cluster(folder: Path, *, workers: int = 2) -> Iterator[Cluster]:
-    """A master and its workers, one core each, each with a cache of its own for state, as on a host of its own."""
+    """A master and its workers, one core each; each has caches of its own for state and bundles, as a host has."""
     port, page = free_port(), free_port()
     master = [str(SPARK_CLASS), "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1"]
     master += ["--port", str(port), "--webui-port", str(page)]
@@ -116,9 +116,11 @@ def standalone_cluster(folder: Path, *, workers: int = 2) -> Iterator[Cluster]:
             worker = [str(SPARK_CLASS), "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1"]
             worker += ["--cores", "1", "--memory", "1g", "--webui-port", "0"]
             worker += ["--work-dir", str(folder / f"worker-{number}"), url]
-            cache = str(folder / f"cache-{number}")
-            log = folder / f"worker-{number}.log"
-            started.append(stack.enter_context(running(worker, log, ARROYO_STATE_CACHE=cache)))
+            caches = {
+                "ARROYO_STATE_CACHE": str(folder / f"cache-{number}"),
+                "ARROYO_UDF_CACHE": str(folder / f"udf-cache-{number}"),
+            }
+            started.append(stack.enter_context(running(worker, folder / f"worker-{number}.log", **caches)))
         _wait_for_workers(page, workers)
         yield Cluster(url=url, workers=started)
 
