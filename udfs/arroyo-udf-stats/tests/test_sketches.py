@@ -30,6 +30,10 @@ def test_few_distinct_values_are_counted_exactly(aggregate, values, cuts, order)
     assert aggregate(hll_distinct, values, cuts=cuts, order=order) == len(set(values))
 
 
+def test_an_empty_text_is_a_value_of_its_own(aggregate):
+    assert aggregate(hll_distinct, ["", "\0", "a", ""]) == 3
+
+
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=100), CUTS, ORDERS)
 def test_few_distinct_integers_are_counted_exactly(aggregate, values, cuts, order):
     assert aggregate(hll_distinct_int, values, cuts=cuts, order=order) == len(set(values))
