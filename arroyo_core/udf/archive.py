@@ -77,5 +77,7 @@ def _check_path(info: zipfile.ZipInfo, what: str) -> None:
     kind = stat.S_IFMT(info.external_attr >> 16)
     if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
         raise UnsafeBundleError(f"{what} holds {name!r}, which is a link or a special file")
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise UnsafeBundleError(f"{what} holds {name!r}, which is neither stored nor deflated")
     if info.flag_bits & _IS_ENCRYPTED:
         raise UnsafeBundleError(f"{what} holds {name!r}, which is encrypted")

@@ -1,10 +1,14 @@
 """Archives that an honest build never makes."""
 
+import contextlib
 import io
 import stat
+import warnings
 import zipfile
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from arroyo_core.udf import archive
 from arroyo_core.udf.archive import read_archive, write_archive
@@ -87,6 +91,32 @@ def test_a_cut_archive_is_a_clear_error(cut):
     data = write_archive({"a.py": b"x = 1\n" * 20})
     with pytest.raises(BundleError, match=r"cut\.zip is no readable zip archive"):
         read_archive(data[:cut], what="cut.zip")
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_unusual_compression_is_refused(method):
+    with pytest.raises(UnsafeBundleError, match="neither stored nor deflated"):
+        read_archive(zipped(("a.py", b"x" * 100), method=method), what="odd.zip")
+
+
+_HONEST = zipped(
+    ("x.py", b"def f(x):\n    return x\n" * 20),
+    (MANIFEST, Manifest(name="x", version="1", modules=("x",)).encode()),
+)
+
+
+@given(
+    changes=st.lists(st.tuples(st.integers(0, len(_HONEST) - 1), st.integers(0, 255)), min_size=1, max_size=6),
+    cut=st.none() | st.integers(0, len(_HONEST)),
+)
+@settings(max_examples=500, deadline=None)
+def test_a_damaged_bundle_is_read_or_refused_and_nothing_else(changes, cut):
+    data = bytearray(_HONEST)
+    for place, byte in changes:
+        data[place] = byte
+    with contextlib.suppress(BundleError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert parse_bundle(bytes(data[:cut]), expected_sha256=None, what="x").manifest.format == 1
 
 
 def test_equal_files_give_equal_bytes_in_any_order():
