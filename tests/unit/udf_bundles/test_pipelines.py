@@ -8,7 +8,7 @@ import fsspec
 import pytest
 
 from arroyo_core.api import Origin
-from arroyo_core.errors import InvalidPipelineError
+from arroyo_core.errors import InvalidPipelineError, OperatorError
 from arroyo_core.graph import UdfKind, plan_pipeline
 from arroyo_core.runtime.user_code import BundleOpener, plugins_for
 from arroyo_core.state.failures import StorageError
@@ -149,6 +149,36 @@ def test_a_task_without_a_cache_refuses_a_file_that_changed(make_bundle, pipelin
     monkeypatch.setenv("ARROYO_UDF_CACHE", "off")
     with pytest.raises(DigestMismatchError, match="it was changed or is damaged"):
         plugins_for(planned, plugins)
+
+
+def test_a_task_that_finds_no_bundle_ends_the_job_with_what_is_missing(
+    make_bundle, pipeline, plan, plugins, monkeypatch
+):
+    bundle = make_bundle(SHOUT.format(version="9", mark="!"), name="gone")
+    planned = plan(pipeline([f"{{url: {bundle}}}"], "shout"))
+    bundle.unlink()
+    monkeypatch.setenv("ARROYO_UDF_CACHE", "off")
+    with pytest.raises(
+        BundleError, match=r"there is no bundle at .*gone-9\.zip; tasks on other machines cannot read it"
+    ):
+        run_in_process(planned, plugins=plugins)
+
+
+def test_an_error_in_a_bundle_names_it_with_its_digest_and_line(make_bundle, pipeline, plugins):
+    source = """
+    from arroyo_core.udf import udf
+
+    @udf
+    def broken(name: str) -> str:
+        return name[99]
+    """
+    bundle = make_bundle(source, name="breaking")
+    with pytest.raises(OperatorError) as caught:
+        run_in_process(pipeline([f"{{url: {bundle}}}"], "broken"), plugins=plugins)
+    text = f"{caught.value}\n{caught.value.traceback}"
+    assert f"bundle breaking 0 (sha256 {sha256(bundle)[:12]})" in text
+    assert "return name[99]" in text
+    assert "operator 'call0'" in text
 
 
 def test_functions_with_other_signatures_than_planned_are_refused(make_bundle, pipeline, plan, plugins):
