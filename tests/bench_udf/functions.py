@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +20,14 @@ def distance(lat: pa.Array, lon: pa.Array) -> pa.Array:
     by_lon = pc.power(pc.sin(pc.divide(lon_r, 2.0)), 2)
     chord = pc.add(by_lat, pc.multiply(pc.multiply(pc.cos(lat_r), 0.6229), by_lon))
     return pc.multiply(pc.asin(pc.sqrt(pc.min_element_wise(chord, 1.0))), 12742.0)
+
+
+def distance_of_one(lat: float, lon: float) -> float:
+    """The same for one row, as one writes it without columns."""
+    home = 51.4769 * _DEGREE
+    by_lat = math.sin((lat * _DEGREE - home) / 2) ** 2
+    by_lon = math.sin(lon * _DEGREE / 2) ** 2
+    return math.asin(math.sqrt(min(by_lat + math.cos(lat * _DEGREE) * 0.6229 * by_lon, 1.0))) * 12742.0
 
 
 def slug(title: str) -> str:

@@ -13,6 +13,7 @@ import yaml
 from data import write_files
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
+from pyspark.sql.types import DoubleType, StringType
 
 from arroyo_core import Pipeline
 from arroyo_core.spark.session import create_session
@@ -28,8 +29,8 @@ Seconds = dict[str, list[float]]
 
 
 def scalar(scale: float) -> Seconds:
-    plain = sql.udf(functions.slug, "string", useArrow=False)
-    optimized = sql.udf(functions.slug, "string", useArrow=True)
+    plain = sql.udf(functions.slug, StringType(), useArrow=False)
+    optimized = sql.udf(functions.slug, StringType(), useArrow=True)
     return _beside(
         udf(functions.slug),
         ["title"],
@@ -42,8 +43,8 @@ def scalar(scale: float) -> Seconds:
 
 
 def vectorised(scale: float) -> Seconds:
-    arrow: Callable[..., Column] = sql.arrow_udf(_distance, "double")
-    plain = sql.udf(_distance_of_one, "double", useArrow=False)
+    arrow: Callable[..., Column] = sql.arrow_udf(_distance, DoubleType())
+    plain = sql.udf(functions.distance_of_one, DoubleType(), useArrow=False)
     declared = udf(name="distance", arguments=[pa.float64(), pa.float64()], returns=pa.float64())(functions.distance)
     return _beside(
         declared,
@@ -80,23 +81,16 @@ def _distance(lat: pa.Array, lon: pa.Array) -> pa.Array:
     return functions.distance(lat, lon)
 
 
-def _distance_of_one(lat: float, lon: float) -> float:
-    return functions.distance(pa.array([lat]), pa.array([lon]))[0].as_py()
-
-
 def _beside(
     function: ScalarUdf, arguments: list[str], others: dict[str, Callable[[DataFrame], DataFrame]], scale: float
 ) -> Seconds:
     """Each side once a round; the first round starts workers, and does not count."""
     spark = create_session("bench", master=f"local[{PARALLELISM}]")
-    # What is slow has a part of the rows, and its time is multiplied.
     rows = max(20_000, int(ROWS * scale))
-    few = rows // 20
     ours = f"`@udf` in a pipeline, {rows:,} rows"
     seconds: Seconds = {ours: [], **{name: [] for name in others}}
     with tempfile.TemporaryDirectory() as folder:
         files = write_files(Path(folder) / "rows", rows=rows)
-        fewer = write_files(Path(folder) / "fewer", rows=few)
         node = {
             "operator": "std.project",
             "config": {"expressions": {"x": f"{function.name}({', '.join(arguments)})"}},
@@ -105,12 +99,7 @@ def _beside(
         for number in range(ROUNDS):
             found = {ours: _time(lambda: Pipeline.udf(function).from_yaml(file).run(spark))}
             for name, select in others.items():
-                is_slow = "of one row" in name
-                found[name] = _time(
-                    lambda select=select, is_slow=is_slow: _drain(spark, select, fewer if is_slow else files)
-                )
-                if is_slow:
-                    found[name] *= rows / few
+                found[name] = _time(lambda select=select: _drain(spark, select, files))
             for name, value in found.items():
                 if number:
                     seconds[name].append(value)
