@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
-from arroyo_core.runtime.user_code import BundleOpener
+if TYPE_CHECKING:
+    from arroyo_core.runtime.user_code import BundleOpener
 
 
 def add_insecure(parser: argparse.ArgumentParser) -> None:
@@ -17,4 +19,6 @@ def add_insecure(parser: argparse.ArgumentParser) -> None:
 
 
 def bundle_opener(args: argparse.Namespace) -> BundleOpener:
+    from arroyo_core.runtime.user_code import BundleOpener
+
     return BundleOpener(allows_unpinned=args.insecure_udfs)

@@ -10,9 +10,7 @@ from arroyo_core.cli.exits import MISTAKE, OK
 from arroyo_core.errors import ArroyoError
 from arroyo_core.graph.udfs import is_local
 from arroyo_core.state import get_storage_provider
-from arroyo_core.udf.building import build_bundle
 from arroyo_core.udf.bundle import Bundle, parse_bundle, sha256_of
-from arroyo_core.udf.doctests import check_bundle
 from arroyo_core.udf.failures import BundleError
 from arroyo_core.udf.signing import SIGNATURE_SUFFIX
 
@@ -58,6 +56,9 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 
 def _build(args: argparse.Namespace) -> int:
+    # Imported here and below, because they bring a lot: no other command should wait for that.
+    from arroyo_core.udf.building import build_bundle
+
     built = build_bundle(args.source)
     folder = Path(args.output)
     path = folder / built.file_name
@@ -113,6 +114,8 @@ def _ls(args: argparse.Namespace) -> int:
 
 
 def _test(args: argparse.Namespace) -> int:
+    from arroyo_core.udf.doctests import check_bundle
+
     _, bundle = read_bundle(args.file)
     report = check_bundle(bundle)
     for signature in report.signatures:

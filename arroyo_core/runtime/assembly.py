@@ -23,11 +23,11 @@ from arroyo_core.runtime.exchange import (
 from arroyo_core.runtime.frames import FrameWriter
 from arroyo_core.runtime.metrics import OperatorMetrics, Stopwatch
 from arroyo_core.runtime.node import LocalEdge, OperatorNode, SenderSlot
+from arroyo_core.runtime.pinned_udfs import plugins_for
 from arroyo_core.runtime.request import EpochRequest, TaskEnvironment
 from arroyo_core.runtime.sources import SourceNode
 from arroyo_core.runtime.stop import StopFile
 from arroyo_core.runtime.tables import OperatorTables, TableOpener
-from arroyo_core.runtime.user_code import plugins_for
 from arroyo_core.runtime.watermarks import Channel
 from arroyo_core.state import default_warm_cache
 

@@ -10,8 +10,8 @@ from arroyo_core.runtime.assembly import construct, task_info
 from arroyo_core.runtime.boundary import Boundary
 from arroyo_core.runtime.context import RuntimeContext
 from arroyo_core.runtime.metrics import OperatorMetrics, Stopwatch
+from arroyo_core.runtime.pinned_udfs import plugins_for
 from arroyo_core.runtime.tables import TableOpener
-from arroyo_core.runtime.user_code import plugins_for
 from arroyo_core.state import commit_data
 
 

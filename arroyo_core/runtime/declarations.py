@@ -14,8 +14,8 @@ from arroyo_core.proto.state_pb2 import TableConfig
 from arroyo_core.runtime.assembly import construct, task_info
 from arroyo_core.runtime.context import RuntimeContext
 from arroyo_core.runtime.metrics import OperatorMetrics
+from arroyo_core.runtime.pinned_udfs import plugins_for
 from arroyo_core.runtime.tables import TableOpener
-from arroyo_core.runtime.user_code import plugins_for
 from arroyo_core.state.config import is_undefined
 
 #: A store for operators that are started only to learn the columns of their tables; nothing is written there.

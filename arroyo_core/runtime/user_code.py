@@ -20,7 +20,6 @@ from arroyo_core.udf.bundle import Bundle, parse_bundle
 from arroyo_core.udf.failures import BundleError, UntrustedBundleError
 from arroyo_core.udf.loading import LoadedBundle, load_bundle
 from arroyo_core.udf.manifest import ContentKind
-from arroyo_core.udf.pickled import pickle_function
 from arroyo_core.udf.signing import SIGNATURE_SUFFIX, check_trusted, configured_trust
 from arroyo_core.udf.user_function import UserFunction
 
@@ -77,6 +76,9 @@ class BundleOpener:
 
 def open_pickled(function: UserFunction) -> PinnedBundle:
     """A function of this program, as tasks will load it; raises `BundleError` for one that cannot be sent."""
+    # Only the driver pickles.
+    from arroyo_core.udf.pickled import pickle_function
+
     data = pickle_function(function)
     bundle = parse_bundle(data, expected_sha256=None, what=f"the function {function.name!r}")
     # Loaded here as well: what cannot be loaded shows before anything runs.
@@ -112,18 +114,13 @@ def store_pickled(plan: Plan) -> Plan:
     return replace(plan, udfs=tuple(pins))
 
 
-def plugins_for(plan: Plan, plugins: PluginSet) -> PluginSet:
-    """The plugins with the functions that a plan pins; loaded once per process.
-
-    Raises `PluginError` for functions that are not those of the plan, `StorageError` for an outage.
-    """
-    if not plan.udfs:
-        return plugins
-    key = (plan.udfs, id(plugins))
+def load_pinned(pins: tuple[UdfPin, ...], plugins: PluginSet) -> PluginSet:
+    """What `plugins_for` gives; remembered for the process."""
+    key = (pins, id(plugins))
     with _lock:
         known = _remembered.get(key)
         if known is None or known[0] is not plugins:
-            known = (plugins, _load_pinned(plan.udfs, plugins))
+            known = (plugins, _load(pins, plugins))
             while len(_remembered) >= _REMEMBERED:
                 del _remembered[next(iter(_remembered))]
             _remembered[key] = known
@@ -144,7 +141,7 @@ def storage_of(url: str) -> tuple[StorageProvider, str]:
     return get_storage_provider(folder or "/"), name
 
 
-def _load_pinned(pins: Sequence[UdfPin], plugins: PluginSet) -> PluginSet:
+def _load(pins: Sequence[UdfPin], plugins: PluginSet) -> PluginSet:
     installed = plugins
     for pin in pins:
         if pin.kind is UdfKind.DISTRIBUTION:

@@ -2,6 +2,8 @@
 
 import hashlib
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -99,6 +101,22 @@ def test_an_example_that_is_wrong_fails(run, source, tmp_path):
     assert code == 2
     assert "Expected:\n    'bye you'\nGot:\n    'hello you'" in out
     assert "2 examples, 2 failed" in out
+
+
+def test_every_action_of_the_documents_is_one():
+    text = (Path(__file__).parents[3] / "docs" / "udfs.md").read_text(encoding="utf-8")
+    actions = set(re.findall(r"^arroyo udf ([a-z]+)", text, re.MULTILINE))
+    assert actions == {"build", "test", "push", "ls", "keygen", "sign", "verify"}
+    for action in actions:
+        with pytest.raises(SystemExit) as ended:
+            main(["udf", action, "--help"])
+        assert ended.value.code == 0
+
+
+def test_tasks_without_user_functions_import_nothing_for_them():
+    script = "import sys, arroyo_core.runtime.wave; print([n for n in sys.modules if n.startswith('arroyo_core.udf')])"
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_a_file_that_is_not_there_is_a_clear_error(run, tmp_path):

@@ -15,7 +15,8 @@ import pytest
 
 from arroyo_core.errors import InvalidPipelineError, UdfDeclarationError
 from arroyo_core.graph import UdfKind, plan_pipeline
-from arroyo_core.runtime.user_code import BundleOpener, open_pickled, plugins_for, store_pickled
+from arroyo_core.runtime.pinned_udfs import plugins_for
+from arroyo_core.runtime.user_code import BundleOpener, open_pickled, store_pickled
 from arroyo_core.testing import run_in_process
 from arroyo_core.udf import udf
 from arroyo_core.udf.archive import read_archive, write_archive

@@ -7,7 +7,8 @@ import pytest
 from arroyo_core.cli.main import main
 from arroyo_core.errors import InvalidPipelineError, SetupError
 from arroyo_core.graph import plan_pipeline
-from arroyo_core.runtime.user_code import BundleOpener, plugins_for
+from arroyo_core.runtime.pinned_udfs import plugins_for
+from arroyo_core.runtime.user_code import BundleOpener
 from arroyo_core.udf.failures import BundleError, UntrustedBundleError
 from arroyo_core.udf.signing import check_trusted, make_key, read_trust, sign
 
