@@ -31,6 +31,16 @@ def test_the_operator_and_its_test_in_write_a_plugin_run_as_shown():
     assert names["harness"].output.num_rows == 6
 
 
+def test_the_functions_in_udfs_are_declared_as_shown():
+    names = {}
+    for number, block in enumerate(python_blocks(ROOT / "docs" / "udfs.md")):
+        exec(compile(block, f"udfs-{number}.py", "exec"), names)
+    assert names["Mode"].signature == "mode(value: string) -> string"
+    batch = pa.record_batch({"word": ["a", "b"]})
+    stamped = names["stamped"]
+    assert stamped.evaluate(batch, stamped.derive_schema(batch.schema)).column("seen_at").null_count == 0
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=document_id)
 def test_links_inside_the_repository_lead_somewhere(document):
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text(encoding="utf-8")):
