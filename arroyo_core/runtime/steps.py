@@ -36,7 +36,7 @@ from arroyo_core.runtime.results import EpochResult, epoch_result
 from arroyo_core.runtime.start import Start, StartOptions, resolve_start
 from arroyo_core.runtime.udf_changes import record_udfs
 from arroyo_core.state import ParquetBackend, merge_operator_metadata
-from arroyo_core.state.failures import StorageError
+from arroyo_core.state.failures import DamagedStateError, StorageError
 
 
 class EpochExecutor(Protocol):
@@ -129,7 +129,13 @@ class JobSteps:
         )
 
     def publish(self, epoch: int) -> Published:
+        """Make an accepted epoch exist; before, that what it refers to is there."""
         checkpoint = self._epochs[epoch].checkpoint
+        try:
+            self._backend.check_written(checkpoint)
+        except DamagedStateError:
+            self._check_turn(epoch)
+            raise
         self._backend.publish(checkpoint)
         self._options = self._options.after_publication()
         return Published(epoch, needs_commit=checkpoint.needs_commit)

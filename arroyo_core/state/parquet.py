@@ -28,6 +28,7 @@ from arroyo_core.state.protocol import (
     derive_job_facts,
     derive_next_generation,
     plan_cleanup,
+    referenced_sizes,
     resolve_candidates,
     resolve_checkpoint,
 )
@@ -136,6 +137,19 @@ class ParquetBackend(BackingStore):
                             f"{self.storage.url}/{file.path} {state}; table {name!r} of operator "
                             f"{operator.operator_metadata.operator_id!r} at epoch {metadata.epoch} needs it"
                         )
+
+    def check_written(self, metadata: CheckpointMetadata) -> None:
+        """Raise `DamagedStateError` unless what the tasks of an epoch wrote is where this driver looks for it."""
+        folder = paths.epoch_folder(metadata.job_id, metadata.epoch) + "/"
+        written = {path: size for path, size in referenced_sizes(metadata).items() if path.startswith(folder)}
+        listed = {file.path: file.size_bytes for file in self._list_epoch(metadata.epoch)} if written else {}
+        for path, size_bytes in written.items():
+            # A listing may be a little late on network filesystems.
+            if listed.get(path) != size_bytes and not self._has(path, size_bytes):
+                raise DamagedStateError(
+                    f"a task wrote {self.storage.url}/{path}, and the driver does not find it there: the checkpoint "
+                    "URL must be a place that the driver and all executors share"
+                )
 
     def load_checkpoint_metadata(self, job_id: str, epoch: int) -> CheckpointMetadata:
         path = paths.checkpoint_metadata(job_id, epoch)
@@ -267,6 +281,12 @@ class ParquetBackend(BackingStore):
             for file in table_files(table)
         }
         return sorted(epoch for epoch in referenced if epoch is not None)
+
+    def _has(self, path: str, size_bytes: int) -> bool:
+        try:
+            return self.storage.size(path) == size_bytes
+        except MissingFileError:
+            return False
 
     def _list_epoch(self, epoch: int) -> Sequence[StoredFile]:
         return self.storage.list(paths.epoch_folder(self.job_id, epoch))

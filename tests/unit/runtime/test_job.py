@@ -14,6 +14,7 @@ from arroyo_core.runtime.events import Committed, EpochAccepted, Lane, Published
 from arroyo_core.runtime.lanes import InlineLanes, ThreadLanes
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.state import FencedError
+from arroyo_core.state.failures import DamagedStateError
 
 #: Publish an epoch before the next one runs, or after.
 ORDERS = [(Lane.PUBLISH, Lane.COLLECT, Lane.RUN), (Lane.RUN, Lane.PUBLISH, Lane.COLLECT)]
@@ -299,6 +300,22 @@ def test_a_driver_that_restarts_after_it_lost_the_job_runs_nothing_more(lab):
         job.run()
     assert job.result.restarts == 1
     assert lab.trace.numbers() == Counter(range(20))
+
+
+def test_state_that_the_driver_does_not_find_is_refused_before_anything_is_published(lab, tmp_path):
+    class Elsewhere(LocalExecutor):
+        """Writes to a folder of the same name on a machine of its own."""
+
+        def run_epoch(self, plan, request):
+            reports = super().run_epoch(plan, request)
+            for path in tmp_path.glob("lab/checkpoints/*/table-*.parquet"):
+                path.unlink()
+            return reports
+
+    with pytest.raises(DamagedStateError, match="URL must be a place that the driver and all executors share"):
+        lab.run(LINE, executor=Elsewhere(lab.plugins), **EVERY)
+    assert lab.trace.committed == []
+    assert not list(tmp_path.rglob("checkpoint.metadata"))
 
 
 def test_the_next_epoch_runs_before_the_last_one_is_published(lab):
