@@ -32,10 +32,10 @@ unexport CONDA_PREFIX PYTHONPATH PYTHONHOME
 # Every Spark worker would compile all it imports, each time anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help env demo test chaos quick lint format proto lock wheels bench bench-epochs bench-state bench-udf plugin java clean
+.PHONY: help env demo test chaos quick lint format proto lock wheels bench bench-epochs bench-operators bench-state bench-udf plugin java clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 
 env: $(STAMP) ## make .venv with the core, all plugins and UDFs, and the tools
 
@@ -95,6 +95,9 @@ bench: java $(STAMP) ## measure the throughput beside bare pyarrow and Structure
 
 bench-epochs: java $(STAMP) ## measure what an epoch costs, beside Spark and Structured Streaming
 	@$(BIN)/python tests/bench_epochs $(BENCH_ARGS)
+
+bench-operators: java $(STAMP) ## measure each window and join beside DuckDB and Structured Streaming
+	@$(BIN)/python tests/bench_operators $(BENCH_ARGS)
 
 bench-state: $(STAMP) ## measure state tables beside bare Parquet, DuckDB and a dict
 	@$(BIN)/python tests/bench_state/bench_state.py $(BENCH_ARGS)

@@ -55,8 +55,8 @@ def installed_in(environment: str) -> Sequence[Distribution]:
 def test_arguments(environment: str) -> list[str]:
     """What pytest is asked to run; empty for an environment without tests."""
     if environment == INTEGRATION:
-        # The first three run pipelines in process, of all plugins: the quickest to fail come first.
-        in_process = ["tests/lives", "tests/golden", "tests/nexmark"]
+        # These run pipelines of all plugins in process: the quickest to fail come first.
+        in_process = ["tests/bench", "tests/bench_operators", "tests/lives", "tests/golden", "tests/nexmark"]
         return [*in_process, "tests/integration", "tests/chaos", "tests/exactly_once"]
     subject = distribution_of(environment)
     if subject is None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -15,6 +13,7 @@ from cases import CASES, ENGINES, Task, Timing
 from dataset import Dataset, prepare
 from report import document
 from results import Results, Run
+from running import positive, rotated, run_process
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "bench"
@@ -27,10 +26,6 @@ PARTS = {
     "pyarrow": r"part-(\d{5})-",
     "structured_streaming": r"part-(\d{5})-",
 }
-
-
-class BenchError(Exception):
-    """A process of the benchmark failed."""
 
 
 def main() -> int:
@@ -48,28 +43,15 @@ def main() -> int:
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python tests/bench", description=__doc__)
     parser.add_argument(
-        "--events", type=_positive, default=DEFAULT_EVENTS, help="Nexmark events, 92%% of which are bids"
+        "--events", type=positive, default=DEFAULT_EVENTS, help="Nexmark events, 92%% of which are bids"
     )
-    parser.add_argument("--runs", type=_positive, default=3, help="runs of every engine in every case")
+    parser.add_argument("--runs", type=positive, default=3, help="runs of every engine in every case")
     parser.add_argument("--only", metavar="NAME", help="a case or an engine")
     return parser.parse_args()
 
 
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not positive")
-    return number
-
-
 def _is_chosen(only: str | None, case: str, engine: str) -> bool:
     return only in (None, case, engine)
-
-
-def _rotated(chosen: list[tuple[str, str]], number: int) -> list[tuple[str, str]]:
-    """Another engine is first in every round, so that none always runs on the warmest machine."""
-    start = number % max(len(chosen), 1)
-    return chosen[start:] + chosen[:start]
 
 
 def measure_all(chosen: list[tuple[str, str]], *, events: int, runs: int) -> Results:
@@ -79,7 +61,7 @@ def measure_all(chosen: list[tuple[str, str]], *, events: int, runs: int) -> Res
     right = expected(dataset.folder)
     results = Results(events=events, rows=dataset.rows(), answer_rows=right.rows, input_bytes=dataset.size_bytes())
     for number in range(runs):
-        for case, engine in _rotated(chosen, number):
+        for case, engine in rotated(chosen, number):
             run = measure(case, engine, dataset, right)
             results.runs.append(run)
             rate = results.rows / run.job_s
@@ -105,28 +87,13 @@ def measure(case: str, engine: str, dataset: Dataset, right: Digest) -> Run:
     task = Task(case=case, data=str(dataset.folder), answer=str(answer), scratch=str(scratch))
     task.write(folder / "task.json")
     started = time.perf_counter()
-    _run_process(f"engine_{engine}.py", folder / "task.json", folder / "timing.json")
+    script = Path(__file__).with_name(f"engine_{engine}.py")
+    run_process(script, folder / "task.json", folder / "timing.json", build=BUILD)
     wall_s = time.perf_counter() - started
     check(answer, right, part_pattern=PARTS[engine] if task.is_shuffled else None)
     timing = Timing.read(folder / "timing.json")
     shutil.rmtree(folder)
     return Run(case=case, engine=engine, job_s=timing.job_s, wall_s=wall_s, epochs=timing.epochs)
-
-
-def _run_process(script: str, *arguments: object) -> None:
-    command = [sys.executable, str(Path(__file__).with_name(script)), *map(str, arguments)]
-    done = subprocess.run(command, cwd=BUILD, env=_environment(), capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise BenchError(f"{script} failed with exit code {done.returncode}:\n{done.stdout}{done.stderr}")
-
-
-def _environment() -> dict[str, str]:
-    """Installers need not compile modules, and a shell may forbid Python to: here it always may.
-
-    Else every process, and every worker of Spark, would compile pandas and pyspark anew.
-    """
-    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return inherited | {"PYTHONPYCACHEPREFIX": str(BUILD / "pycache")}
 
 
 def write(results: Results, *, is_full: bool) -> None:

@@ -8,11 +8,10 @@ from pathlib import Path
 import duckdb
 from cases import EUROS_PER_DOLLAR, MIN_PRICE
 
+#: What tells rows apart.
+_COLUMNS = "auction, bidder, euros, channel, epoch_us(date_time)"
 #: A sum and not an exclusive or: a row that comes twice must not cancel out.
-_DIGEST = """
-    SELECT count(*), coalesce(sum(hash(auction, bidder, euros, channel, epoch_us(date_time))::HUGEINT), 0)
-    FROM ({rows})
-"""
+_DIGEST = "SELECT count(*), coalesce(sum(hash({columns})::HUGEINT), 0) FROM ({rows})"
 
 _SCATTERED = """
     SELECT count(*) FROM (
@@ -37,9 +36,9 @@ def expected(data: Path) -> Digest:
     """The answer by DuckDB."""
     rows = f"""
         SELECT auction, bidder, price * {EUROS_PER_DOLLAR}::DOUBLE AS euros, channel, date_time
-        FROM read_parquet({_list(data)}) WHERE price >= {MIN_PRICE}
+        FROM read_parquet({file_list(data)}) WHERE price >= {MIN_PRICE}
     """
-    return _digest(rows)
+    return digest(rows, _COLUMNS)
 
 
 def check(answer: Path, right: Digest, *, part_pattern: str | None) -> None:
@@ -50,11 +49,11 @@ def check(answer: Path, right: Digest, *, part_pattern: str | None) -> None:
     """
     if not list(answer.rglob("*.parquet")):
         raise WrongAnswerError(f"{answer} has no Parquet files")
-    found = _digest(f"SELECT auction, bidder, euros, channel, date_time FROM read_parquet({_list(answer)})")
+    found = digest(f"SELECT * FROM read_parquet({file_list(answer)})", _COLUMNS)
     if found != right:
         raise WrongAnswerError(f"{answer} has {found.rows} rows, not the {right.rows} that are right")
     if part_pattern is not None:
-        scattered = _number(_SCATTERED.format(files=_list(answer), part=_quoted(part_pattern)))
+        scattered = _number(_SCATTERED.format(files=file_list(answer), part=_quoted(part_pattern)))
         parts = _number(
             f"SELECT count(DISTINCT regexp_extract(file, {_quoted(part_pattern)}, 1)) FROM glob({_pattern(answer)})"
         )
@@ -62,8 +61,9 @@ def check(answer: Path, right: Digest, *, part_pattern: str | None) -> None:
             raise WrongAnswerError(f"{answer}: {scattered} auctions are in more than one of {parts} parts")
 
 
-def _digest(rows: str) -> Digest:
-    count, hashes = duckdb.sql(_DIGEST.format(rows=rows)).fetchall()[0]
+def digest(rows: str, columns: str) -> Digest:
+    """Of the rows of a query, by expressions over its columns."""
+    count, hashes = duckdb.sql(_DIGEST.format(rows=rows, columns=columns)).fetchall()[0]
     return Digest(int(count), int(hashes))
 
 
@@ -71,7 +71,8 @@ def _number(query: str) -> int:
     return int(duckdb.sql(query).fetchall()[0][0])
 
 
-def _list(folder: Path) -> str:
+def file_list(folder: Path) -> str:
+    """The Parquet files below a folder, as SQL."""
     return "[" + ", ".join(_quoted(str(path)) for path in sorted(folder.rglob("*.parquet"))) + "]"
 
 

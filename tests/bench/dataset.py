@@ -1,4 +1,4 @@
-"""The bids that every engine reads: made once, and kept for later runs of the same size."""
+"""The events that every engine reads: made once, and kept for later runs of the same size."""
 
 from __future__ import annotations
 
@@ -36,27 +36,28 @@ class Dataset:
         return sum(path.stat().st_size for path in self.files)
 
 
-def prepare(root: Path, events: int) -> Dataset:
-    """The dataset of this size below `root`; a folder that a killed run left half-made is made anew."""
-    dataset = Dataset(root / f"bids-{events}-events-v1", events)
+def prepare(root: Path, events: int, *, table: str = "bid") -> Dataset:
+    """The rows of a table among so many events, below `root`; what a killed run left half-made is made anew."""
+    dataset = Dataset(root / f"{table}s-{events}-events-v1", events)
     if not dataset.folder.exists():
         partial = dataset.folder.with_suffix(".partial")
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
         for index in range(FILES):
-            _write_file(partial / f"part-{index:02}.parquet", events * index // FILES, events * (index + 1) // FILES)
+            events_of_file = range(events * index // FILES, events * (index + 1) // FILES)
+            _write_file(partial / f"part-{index:02}.parquet", table, events_of_file)
         partial.rename(dataset.folder)
     return dataset
 
 
-def _write_file(path: Path, first: int, last: int) -> None:
-    """The bids among the events from `first` up to, not including, `last`, with all their columns."""
-    rules, table = Rules(), TABLES["bid"]
+def _write_file(path: Path, name: str, events: range) -> None:
+    """The rows of the table among these events, with all their columns."""
+    rules, table, kind = Rules(), TABLES[name], Kind[name.upper()]
     with pq.ParquetWriter(path, table.schema, compression=COMPRESSION) as writer:
         pending = []
-        for start in range(first, last, BATCH_EVENTS):
-            numbers = np.arange(start, min(start + BATCH_EVENTS, last), dtype=np.int64)
-            numbers = numbers[rules.kinds(numbers) == Kind.BID]
+        for start in range(events.start, events.stop, BATCH_EVENTS):
+            numbers = np.arange(start, min(start + BATCH_EVENTS, events.stop), dtype=np.int64)
+            numbers = numbers[rules.kinds(numbers) == kind]
             pending.append(make_batch(table, table.schema, rules, numbers))
             if sum(batch.num_rows for batch in pending) >= ROW_GROUP_ROWS:
                 writer.write_table(pa.Table.from_batches(pending), row_group_size=ROW_GROUP_ROWS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from cases import COMPRESSION, EUROS_PER_DOLLAR, MIN_PRICE, PARALLELISM, Task, Timing
@@ -11,8 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 
-def session() -> SparkSession:
-    return (
+def session(settings: Mapping[str, str] | None = None) -> SparkSession:
+    """A session for streaming, with further settings."""
+    builder = (
         SparkSession.builder.master(f"local[{PARALLELISM}]")
         .appName("bench structured streaming")
         .config("spark.driver.host", "127.0.0.1")
@@ -21,8 +23,10 @@ def session() -> SparkSession:
         .config("spark.sql.parquet.compression.codec", COMPRESSION)
         .config("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         .config("spark.sql.session.timeZone", "UTC")
-        .getOrCreate()
     )
+    for name, value in (settings or {}).items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
 
 
 def query(spark: SparkSession, task: Task) -> DataFrame:

@@ -1,0 +1,49 @@
+"""How measured processes are started: one for each run, in turn."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+
+ItemT = TypeVar("ItemT")
+
+
+class BenchError(Exception):
+    """A process of the benchmark failed."""
+
+
+def positive(text: str) -> int:
+    """For options of the command line."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not positive")
+    return number
+
+
+def rotated(chosen: Sequence[ItemT], number: int) -> list[ItemT]:
+    """Another item is first in every round, so that none always runs on the warmest machine."""
+    start = number % max(len(chosen), 1)
+    return [*chosen[start:], *chosen[:start]]
+
+
+def run_process(script: Path, *arguments: object, build: Path, search: Sequence[Path] = ()) -> None:
+    """Run a script to its end in the folder `build`; it finds modules in the folders `search`, too."""
+    command = [sys.executable, str(script), *map(str, arguments)]
+    environment = _environment(build) | ({"PYTHONPATH": os.pathsep.join(map(str, search))} if search else {})
+    done = subprocess.run(command, cwd=build, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise BenchError(f"{script.name} failed with exit code {done.returncode}:\n{done.stdout}{done.stderr}")
+
+
+def _environment(build: Path) -> dict[str, str]:
+    """Installers need not compile modules, and a shell may forbid Python to: here it always may.
+
+    Else every process, and every worker of Spark, would compile pandas and pyspark anew.
+    """
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return inherited | {"PYTHONPYCACHEPREFIX": str(build / "pycache")}
