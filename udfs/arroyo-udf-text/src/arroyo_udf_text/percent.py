@@ -47,14 +47,16 @@ def decode(texts: pa.Array) -> pa.Array:
 
 def encoded_pattern(text: str) -> str:
     """A regular expression for every way to write this text in a query: each byte as it is or encoded."""
-    return "".join(_character_pattern(character) for character in text)
+    return "".join(_character_pattern(character, text[place + 1 : place + 3]) for place, character in enumerate(text))
 
 
-def _character_pattern(character: str) -> str:
+def _character_pattern(character: str, following: str) -> str:
     encoded = "".join(f"%(?i:{byte:02x})" for byte in character.encode())
     plain = r"\+|\x20" if character == " " else re.escape(character)
-    # A bare '+' is a space and a bare '&' or '=' ends a name: they are found only where they are encoded.
-    return encoded if character in "+&=" else f"(?:{plain}|{encoded})"
+    # A bare '+' is a space, a bare '&' or '=' ends a name, and a bare '%' before two digits is another character:
+    # they are found only where they are encoded.
+    is_other = character in "+&=" or (character == "%" and re.fullmatch("[0-9A-Fa-f]{2}", following) is not None)
+    return encoded if is_other else f"(?:{plain}|{encoded})"
 
 
 def _is_utf8(texts: pa.Array) -> bool:
