@@ -129,7 +129,7 @@ class JobSteps:
         )
 
     def publish(self, epoch: int) -> Published:
-        """Make an accepted epoch exist; before, that what it refers to is there."""
+        """Make an accepted epoch exist, if what its tasks wrote is there."""
         checkpoint = self._epochs[epoch].checkpoint
         try:
             self._backend.check_written(checkpoint)
