@@ -219,7 +219,7 @@ def test_names_of_sql_are_taken(name):
     registry = Registry()
     registry.add_udf(udf(name=name)(clean.function))
     with pytest.raises(PluginError, match=f"UDF '{name}' has the name of a function of SQL"):
-        open_session(registry)
+        open_session(registry, [])
 
 
 def test_names_that_differ_in_case_alone_are_one_to_sql():
@@ -227,7 +227,7 @@ def test_names_that_differ_in_case_alone_are_one_to_sql():
     registry.add_udf(clean)
     registry.add_udf(udf(name="Clean")(clean.function).at(BUNDLE))
     with pytest.raises(PluginError, match=r"UDFs 'clean' and 'Clean' of bundle texts 1 .* differ in case alone"):
-        open_session(registry)
+        open_session(registry, [])
 
 
 def window_expression(sql, registry):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import pyarrow as pa
 from datafusion import Expr, LogicalPlan, SessionConfig, SessionContext
@@ -54,7 +53,7 @@ class CompiledExpressions:
     def __init__(self, expressions: Sequence[Expression], schema: pa.Schema, registry: Registry) -> None:
         self._expressions = expressions
         self._registry = registry
-        session = open_session(registry)
+        session = open_session(registry, [expression.sql for expression in expressions])
         self._context, self.functions = session.context, session.functions
         self._slot = BatchSlot(schema)
         self._input_schema = schema
@@ -212,19 +211,19 @@ def scanned_columns(plan: LogicalPlan) -> frozenset[str]:
 
 def check_calls(sql: str, schema: pa.Schema, registry: Registry, *, field: str) -> None:
     """Raise `ConfigError` where an expression calls a UDF with arguments that it does not take."""
-    session = open_session(registry)
+    session = open_session(registry, [sql])
     if session.functions.is_called_in(sql):
         session.context.register_dataset(sql_errors.TABLE, BatchSlot(schema))
         stream = session.context.table(sql_errors.TABLE)
         session.functions.check_calls(stream.parse_sql_expr(sql), stream, sql=sql, field=field)
 
 
-def open_session(registry: Registry, settings: Mapping[str, str] = MappingProxyType({})) -> Session:
-    """A SQL session; the one place where functions of the registry join DataFusion's own.
+def open_session(registry: Registry, texts: Sequence[str]) -> Session:
+    """A SQL session; the one place where functions of the registry join DataFusion's own, if these texts may call them.
 
     Raises `PluginError` where a name is taken.
     """
-    context = SessionContext(SessionConfig({**_SETTINGS, **settings}))
+    context = SessionContext(SessionConfig(_SETTINGS))
     functions = UserFunctions(registry)
-    functions.register(context)
+    functions.register(context, texts)
     return Session(context, functions)

@@ -59,7 +59,8 @@ def explain(
         other = functions.explain_unknown(found[1]) if functions else None
         if other is not None:
             return ConfigError(other, field=field, value=sql)
-        return ConfigError(f"no function {found[1]!r}", field=field, value=sql, suggestion=found[2])
+        suggestion = functions.nearest(found[1], found[2]) if functions else found[2]
+        return ConfigError(f"no function {found[1]!r}", field=field, value=sql, suggestion=suggestion)
     if functions and (found := _NO_COERCION.search(text)) and found[1] in functions.signatures:
         given = ", ".join(_TYPE_NAMES.get(name, name) for name in found[2].lower().split(", "))
         return ConfigError(wrong_call(functions.signatures[found[1]], given), field=field, value=sql)

@@ -53,7 +53,7 @@ class CompiledQuery:
 
     def __init__(self, query: str, schema: pa.Schema, registry: Registry) -> None:
         self._query = query
-        session = open_session(registry)
+        session = open_session(registry, [query])
         self._context, self.functions = session.context, session.functions
         for rule in _UNWANTED_RULES:
             if not self._context.remove_optimizer_rule(rule):
@@ -170,7 +170,7 @@ def check_query(query: str, schema: pa.Schema, registry: Registry) -> CompiledQu
 
 def read_columns(query: str, schema: pa.Schema, registry: Registry) -> frozenset[str]:
     """The columns that a query reads, in its result or in its conditions."""
-    context = open_session(registry).context
+    context = open_session(registry, [query]).context
     # A table in memory takes no conditions into its scan, so that their columns are among those it is asked for.
     context.register_record_batches(TABLE, [[empty_batch(schema)]])
     return scanned_columns(context.sql_with_options(query, _SELECT_ONLY).optimized_logical_plan())

@@ -52,7 +52,7 @@ class CompiledWindows:
         self._expressions = expressions
         self._slot = BatchSlot(schema.append(pa.field(_ROW, pa.int64())))
         self._no_rows = self._slot.batch
-        session = open_session(registry)
+        session = open_session(registry, [expression.sql for expression in expressions])
         self._context, self.functions = session.context, session.functions
         self._context.register_dataset(sql_errors.TABLE, self._slot)
         stream = self._context.table(sql_errors.TABLE)
