@@ -34,6 +34,9 @@ from arroyo_core.errors import (
     PluginError,
     SetupError,
     StateError,
+    UdfDeclarationError,
+    UdfError,
+    UdfTimeoutError,
 )
 
 if TYPE_CHECKING:
@@ -74,6 +77,9 @@ __all__ = [
     "StopMode",
     "StopSignal",
     "TaskInfo",
+    "UdfDeclarationError",
+    "UdfError",
+    "UdfTimeoutError",
     "Watermark",
 ]
 
