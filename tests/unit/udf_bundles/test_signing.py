@@ -1,6 +1,7 @@
 """Signatures and trust files, and pipelines that insist on them."""
 
 import json
+import sys
 
 import pytest
 
@@ -95,6 +96,14 @@ def test_where_trust_is_configured_unsigned_bundles_are_refused_on_driver_and_ex
     bundle.unlink()
     bundle.with_name(f"{bundle.name}.sig").unlink()
     assert "greet" in plugins_for(plan, plugins).registry.udfs
+
+
+def test_without_the_extra_the_error_says_what_to_install(trust, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    with pytest.raises(SetupError, match=r"pip install 'arroyo-core\[signing\]'"):
+        check_trusted(b"data", b"{}", trust, what="x")
+    assert main(["udf", "keygen", str(tmp_path / "new.key")]) == 2
+    assert "arroyo-core[signing]" in capsys.readouterr().err
 
 
 def test_the_commands_make_keys_sign_and_verify(make_bundle, tmp_path, capsys):
