@@ -33,12 +33,22 @@ _LOST_SESSION = re.compile(
 )
 
 
+#: What Spark says when a Python worker is gone that was not asked to go.
+_DEAD_WORKER = "Python worker exited unexpectedly"
+
+
 class SparkJobError(ExternalError):
     """The Spark job died for a reason that no operator reported, such as lost executors."""
 
 
 class SparkTaskError(ArroyoError):
     """Code of ours failed in a Spark task before it could report: a package is missing there, most often."""
+
+    domain = Domain.USER
+
+
+class SparkWorkerError(ArroyoError):
+    """A Python worker died in every attempt of a task: what it runs kills it, and would again."""
 
     domain = Domain.USER
 
@@ -67,7 +77,7 @@ class SparkExecutor:
         except PySparkException as error:
             raise _without_java(error) from error
         except (Py4JError, ConnectionError, EOFError) as error:
-            raise _lost(error) from error
+            raise (_dead_worker() if _DEAD_WORKER in str(error) else _lost(error)) from error
         return [pb.ChainReport.FromString(bytes(row["payload"])) for row in rows]
 
     def cancel(self) -> None:
@@ -105,6 +115,8 @@ def _without_java(error: Exception) -> ArroyoError:
     )
     if traceback:
         return _task_error(traceback[0].rstrip())
+    if _DEAD_WORKER in text:
+        return _dead_worker()
     reason = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
     if _LOST_SESSION.search(text):
         return _lost(error)
@@ -116,6 +128,13 @@ def _task_error(traceback: str) -> ArroyoError:
     kind = traceback.splitlines()[-1].partition(":")[0].rpartition(".")[2]
     message = f"a Spark task failed:\n{traceback}"
     return SparkJobError(message) if kind in _OUTAGES else SparkTaskError(message)
+
+
+def _dead_worker() -> SparkWorkerError:
+    return SparkWorkerError(
+        "a Python worker died in every attempt of a task: code that it runs (a user function, an operator, a library) "
+        "ended its process or crashed it, or it needed more memory than there is"
+    )
 
 
 def _lost(error: Exception) -> SparkLostError:

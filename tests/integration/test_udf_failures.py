@@ -96,7 +96,7 @@ def test_a_function_that_ends_or_never_ends_fails_the_job(spark, bids, tmp_path,
 
 def test_a_function_that_kills_its_process_fails_the_job(spark, bids, tmp_path):
     start = time.monotonic()
-    with pytest.raises(ArroyoError):
+    with pytest.raises(ArroyoError, match="a Python worker died in every attempt of a task"):
         run(spark, bids, tmp_path, killing)
     assert time.monotonic() - start < 240
     # The session is still of use.
