@@ -40,7 +40,7 @@ class Ewma:
         times_us = time.view(pa.int64()).to_numpy()
         newest_us = int(times_us.max())
         weights = np.exp2((times_us - newest_us) / (1e6 * half_life))
-        total = float(np.dot(weights, value.to_numpy()))
+        total = float((weights * value.to_numpy()).sum())
         rows = {"half_life_s": half_life, "newest_us": newest_us, "weight": float(weights.sum()), "total": total}
         return self.merge(state, rows)
 
@@ -77,7 +77,7 @@ class WeightedMean:
         is_wrong = (weights < 0) | ~np.isfinite(weights)
         if is_wrong.any():
             raise ValueError(f"weight {weights[is_wrong][0]} is not a number from 0")
-        rows = {"weight": float(weights.sum()), "total": float(np.dot(weights, value.to_numpy()))}
+        rows = {"weight": float(weights.sum()), "total": float((weights * value.to_numpy()).sum())}
         return self.merge(state, rows)
 
     def merge(self, first: State, second: State) -> State:

@@ -9,7 +9,6 @@ import math
 from datetime import datetime
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from arroyo_core.udf import udaf
@@ -36,8 +35,8 @@ class Moments:
             "count": len(values),
             "mean": mean,
             "second": float(squares.sum()),
-            "third": float(np.dot(squares, distances)),
-            "fourth": float(np.dot(squares, squares)),
+            "third": float((squares * distances).sum()),
+            "fourth": float((squares * squares).sum()),
         }
         return self.merge(state, rows)
 
@@ -112,7 +111,7 @@ class TrendPerS:
             "time_mean_s": time_mean,
             "mean": mean,
             "time_second": float(((times_s - time_mean) ** 2).sum()),
-            "product": float(np.dot(times_s - time_mean, values - mean)),
+            "product": float(((times_s - time_mean) * (values - mean)).sum()),
         }
         return self.merge(state, rows)
 

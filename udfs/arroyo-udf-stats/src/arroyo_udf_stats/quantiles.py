@@ -1,6 +1,6 @@
 """Quantiles from states of about 8 kB: t-digest, by Apache DataSketches.
 
-Its answers are values whose rank is within 1 % of the one that was asked for; least and greatest are exact.
+Its answers are values whose rank is within about 1 % of the one that was asked for; least and greatest are exact.
 Unlike the other sketches of that library it throws no dice: the same rows in the same order give the same answer.
 """
 
