@@ -128,7 +128,7 @@ def with_retractions(stream, choices) -> list[Any]:
                     row = seen[step.side].pop(choices.draw(st.integers(0, len(seen[step.side]) - 1)))
                     rows.append(replace(row, is_retract=True))
                 elif choice == "unknown" and row.key is not None:
-                    rows.append(replace(row, value=row.value + 10, is_retract=True))
+                    rows.append(replace(row, value=(row.value or 0) + 10, is_retract=True))
                 else:
                     rows.append(row)
                     seen[step.side].append(row)

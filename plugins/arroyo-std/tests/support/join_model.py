@@ -23,7 +23,7 @@ ON = [{"left": "k", "right": "key"}]
 @dataclass(frozen=True)
 class Row:
     key: str | None
-    value: int
+    value: int | None
     time_us: int | None
     is_retract: bool = False
 
@@ -56,9 +56,9 @@ SIDES = st.sampled_from([0, 1])
 
 
 def steps(times: st.SearchStrategy[int] | None = None, *, max_size: int = 16) -> st.SearchStrategy[list[Step]]:
-    """Rows of few keys, values and times, so that there are ties and equal rows; some before 1970."""
+    """Rows of few keys, values and times, so that there are ties and equal rows; nulls in all; some before 1970."""
     times = st.integers(-20, 40) if times is None else times
-    row = st.builds(Row, KEYS, st.integers(0, 2), times | st.none())
+    row = st.builds(Row, KEYS, st.none() | st.integers(0, 2), times | st.none())
     rows = st.builds(Rows, SIDES, st.lists(row, min_size=1, max_size=6).map(tuple))
     mark = st.builds(Mark, SIDES, st.integers(-30, 50))
     end = st.builds(EndOfEpoch, st.none() | st.integers(1, 3))
