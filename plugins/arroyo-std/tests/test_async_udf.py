@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 import time
 from typing import Any
@@ -301,6 +302,19 @@ def test_results_that_do_not_fit_are_caught(opened):
     failing = opened("wrong")
     with pytest.raises(OperatorError, match=r"UDF 'wrong': it gave 'text' \(str\), which is not int64"):
         run_to_end(failing, batch(0))
+
+
+def test_calls_of_an_operator_that_is_gone_are_given_up(make, service):
+    operator = make("slow_first", concurrency=1).operator
+    harness = OperatorHarness(operator, inputs=[STREAM])
+    operator._in_flight.submit([pa.array([0] * 50)])
+    time.sleep(0.05)
+    harness.close()
+    del harness, operator
+    gc.collect()
+    time.sleep(0.4)
+    assert len(service.calls) == 1
+    assert service.now == 0
 
 
 def test_event_time_and_keys_stay(make):

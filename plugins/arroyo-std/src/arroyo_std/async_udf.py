@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -97,6 +98,8 @@ class AsyncCalls(ArrowOperator):
     def on_start(self, ctx: OperatorContext) -> None:
         self._schema = ctx.output_schema.schema
         self._in_flight = InFlight(self._function, is_fatal=self._errors.is_fatal)
+        # An epoch that fails elsewhere drops its operators without a word; nobody wants their calls then.
+        weakref.finalize(self, self._in_flight.cancel).atexit = False
 
     def process_batch(self, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector) -> None:
         calls = self._in_flight.submit([batch.column(name) for name in self._arguments])
