@@ -33,6 +33,20 @@ def test_a_pseudonym_changes_with_the_key_of_its_row():
     assert none is None
 
 
+@given(st.lists(st.tuples(st.none() | st.text(max_size=2), st.none() | st.sampled_from(["k", "é", "kk"])), max_size=20))
+def test_every_row_may_have_a_key_of_its_own(rows):
+    texts, keys = [row[0] for row in rows], [row[1] for row in rows]
+    expected = [
+        None if None in row else hmac.new(row[1].encode(), row[0].encode(), "sha256").hexdigest()[:32] for row in rows
+    ]
+    assert run(pseudonym, texts, keys) == expected
+
+
+def test_as_many_keys_as_rows_are_possible():
+    keys = [f"key-{place}" for place in range(5000)]
+    assert len(set(run(pseudonym, ["anna"] * 5000, keys))) == 5000
+
+
 def test_an_empty_key_is_refused():
     with pytest.raises(ValueError, match="key of a pseudonym is empty"):
         pseudonym(pa.array(["anna"]), pa.array([""]))

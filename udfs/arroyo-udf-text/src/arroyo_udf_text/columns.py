@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -47,14 +48,16 @@ def by_setting(
         return function(setting[0].as_py(), values)
     encoded = setting.dictionary_encode()
     codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
-    rows = [np.flatnonzero(codes == code) for code in range(len(encoded.dictionary))]
+    order = np.argsort(codes, kind="stable")
+    bounds = np.searchsorted(codes[order], np.arange(len(encoded.dictionary) + 1))
     parts = [
-        function(value, values.take(pa.array(places)))
-        for value, places in zip(encoded.dictionary.to_pylist(), rows, strict=True)
+        function(value, values.take(pa.array(order[start:end])))
+        for value, (start, end) in zip(encoded.dictionary.to_pylist(), pairwise(bounds), strict=True)
     ]
-    target = np.full(len(codes), -1, dtype=np.int64)
-    target[np.concatenate([np.empty(0, np.int64), *rows])] = np.arange(sum(map(len, rows)))
-    return pa.concat_arrays([pa.array([], result), *parts]).take(pa.array(target, mask=target < 0))
+    # The rows without a setting come first in the order, and have no place among the parts.
+    place = np.empty(len(codes), dtype=np.int64)
+    place[order] = np.arange(len(codes)) - bounds[0]
+    return pa.concat_arrays([pa.array([], result), *parts]).take(pa.array(place, mask=place < 0))
 
 
 def _is_constant(setting: pa.Array) -> bool:

@@ -52,7 +52,8 @@ def url_path(url: pa.Array) -> pa.Array:
 @udf(arguments=[pa.string(), pa.string()], returns=pa.string())
 def url_query_value(url: pa.Array, name: pa.Array) -> pa.Array:
     """The first value of this name in the query, decoded; empty for a name without '=', null where there is none."""
-    return by_setting(name, url, _query_values, pa.string())
+    urls = SplitUrls(url)
+    return by_setting(name, urls.texts(urls.query()), _query_values, pa.string())
 
 
 @udf(arguments=[pa.string()], returns=pa.string())
@@ -79,7 +80,6 @@ def _hosts(urls: pa.Array) -> pa.Array:
     return pc.utf8_lower(split.texts(split.host_and_port()[0]))
 
 
-def _query_values(name: Any, urls: pa.Array) -> pa.Array:
+def _query_values(name: Any, queries: pa.Array) -> pa.Array:
     pattern = rf"(?s)(?:^|&){encoded_pattern(name)}(?:=(?P<value>[^&]*))?(?:&|$)"
-    split = SplitUrls(urls)
-    return decode(pc.struct_field(pc.extract_regex(split.texts(split.query()), pattern), "value"))
+    return decode(pc.struct_field(pc.extract_regex(queries, pattern), "value"))
