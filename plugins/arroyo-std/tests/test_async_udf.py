@@ -63,7 +63,7 @@ async def tenfold(number: int) -> int:
 
 @async_udf(concurrency=50, ordered=False)
 async def slow_first(number: int) -> int:
-    return await SERVICE.call(number, 0.2 if number == 0 else 0.001)
+    return await SERVICE.call(number, 0.5 if number == 0 else 0.001)
 
 
 @async_udf(concurrency=50)
@@ -312,7 +312,8 @@ def test_calls_of_an_operator_that_is_gone_are_given_up(make, service):
     harness.close()
     del harness, operator
     gc.collect()
-    time.sleep(0.4)
+    # Long enough for the next call to begin, were the first not given up.
+    time.sleep(0.8)
     assert len(service.calls) == 1
     assert service.now == 0
 

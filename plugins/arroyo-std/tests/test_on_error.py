@@ -42,9 +42,9 @@ def whole_inverse(number: pa.Int64Array) -> pa.DoubleArray:
     return pc.divide_checked(pc.cast(number, pa.float64()), pc.multiply(number, number).cast(pa.float64()))
 
 
-@udf(timeout="100ms")
+@udf(timeout="500ms")
 def sleepy(number: int) -> int:
-    time.sleep(2 if number == 0 else 0)
+    time.sleep(10 if number == 0 else 0)
     return number
 
 
@@ -153,9 +153,9 @@ def test_failing_rows_are_found_by_halving(opened):
 def test_a_timeout_fails_the_job_whatever_is_done_about_rows(opened):
     harness = opened("std.filter", predicate="sleepy(n) > 0", onError="null")
     start = time.monotonic()
-    with pytest.raises(OperatorError, match="UDF 'sleepy': it did not return within 100ms"):
+    with pytest.raises(OperatorError, match="UDF 'sleepy': it did not return within 500ms"):
         harness.process(batch(1, 0, 1, 1))
-    assert time.monotonic() - start < 1.5
+    assert time.monotonic() - start < 8
 
 
 def test_the_column_of_the_error_must_be_free(opened):

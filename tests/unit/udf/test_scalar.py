@@ -350,16 +350,16 @@ def test_a_function_cannot_end_the_process(end, message):
 
 
 def test_a_function_that_does_not_return_is_an_error():
-    @udf(timeout="50ms")
+    @udf(timeout="500ms")
     def wait(x: int) -> int:
         time.sleep(x)
         return x
 
     assert wait.evaluate([pa.array([0])]).to_pylist() == [0]
     start = time.monotonic()
-    with pytest.raises(UdfError, match="UDF 'wait': it did not return within 50ms"):
-        wait.evaluate([pa.array([5])])
-    assert time.monotonic() - start < 3
+    with pytest.raises(UdfError, match="UDF 'wait': it did not return within 500ms"):
+        wait.evaluate([pa.array([10])])
+    assert time.monotonic() - start < 8
 
 
 def test_errors_come_through_a_deadline():
