@@ -24,6 +24,9 @@ from arroyo_core.state.messages import (
 from arroyo_core.state.rows import RowFormat
 from arroyo_core.state.runs import later
 
+#: Parts of no more rows than this, on average, are decoded together.
+SMALL_PART_ROWS = 256
+
 
 @dataclass(frozen=True, slots=True)
 class UnreadRows:
@@ -154,7 +157,7 @@ class ExpiringTimeKeyView:
         """Remove all rows before `time_us`, and return them, by event time, oldest first."""
         self._read(lambda rows: rows.first_us < time_us)
         times = sorted({found for half in self._halves() for found in half if found < time_us})
-        expired = [(found, self.get_batches(found)) for found in times]
+        expired = self._decode_times(times)
         for found, _ in expired:
             self._inserted.pop(found, None)
         self._forget_sent([found for found, _ in expired])
@@ -165,8 +168,12 @@ class ExpiringTimeKeyView:
         """Hand what was inserted to the next checkpoint; called by it, and by operators that like to."""
         if cutoff_us is not None:
             self._drop_before(cutoff_us)
-        for time_us in sorted(self._inserted):
-            self.flush_timestamp(time_us)
+        parts = [part for time_us in sorted(self._inserted) for part in self._inserted[time_us]]
+        if parts:
+            self._send(TableMessage(self._table, RecordBatchData(pa.concat_tables(parts))))
+        for time_us, rows in self._inserted.items():
+            self._flushed.setdefault(time_us, []).extend(rows)
+        self._inserted.clear()
 
     def flush_timestamp(self, timestamp_us: int) -> None:
         """Hand what was inserted for one event time to the next checkpoint."""
@@ -184,6 +191,28 @@ class ExpiringTimeKeyView:
         self._remember_written(flushed)
         if cutoff_us is not None:
             self._drop_before(cutoff_us)
+
+    def _decode_times(self, times_us: list[int]) -> list[tuple[int, list[pa.RecordBatch]]]:
+        """The rows of each of these times, all of which have been read."""
+        names = self._format.schema.schema.names
+        parts = [
+            (time_us, rows)
+            for time_us in times_us
+            for half in (self._written, self._flushed, self._inserted)
+            for rows in half.get(time_us, ())
+        ]
+        rows_in_all = sum(rows.num_rows for _, rows in parts)
+        if rows_in_all > SMALL_PART_ROWS * len(parts):
+            return [(time_us, self.get_batches(time_us)) for time_us in times_us]
+        # Where few rows share a time, decoding them time by time would cost as much for one row as for a thousand.
+        found: dict[int, list[pa.RecordBatch]] = {time_us: [] for time_us in times_us}
+        if parts:
+            decoded = self._format.decode(pa.concat_tables([rows.select(names) for _, rows in parts]))
+            start = 0
+            for time_us, rows in parts:
+                found[time_us].append(decoded.slice(start, rows.num_rows))
+                start += rows.num_rows
+        return list(found.items())
 
     def _read_all(self) -> None:
         self._read(lambda rows: True)

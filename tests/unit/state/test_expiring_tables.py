@@ -87,6 +87,30 @@ def test_one_global_group_lives_in_subtask_0(storage):
     assert job.managers[1].get_last_key_value_table("t").get_all().num_rows == 0
 
 
+@pytest.mark.parametrize("rows_of_a_time", [1, 3, 1000], ids=lambda rows: f"{rows} rows of each time")
+def test_what_expires_are_the_rows_of_each_time_wherever_they_are(storage, rows_of_a_time):
+    job = job_with(storage, UNKEYED)
+    view = job.managers[0].get_expiring_time_key_table("t")
+
+    def add(epoch: int) -> list[tuple[int, int, int]]:
+        rows = [(key, time, epoch) for time in (30, 10, 20) for key in range(rows_of_a_time)]
+        view.insert_batch(batch_of(rows))
+        return rows
+
+    rows = add(1)
+    (manager,) = reopened(job)
+    view = manager.get_expiring_time_key_table("t")
+    rows += add(2)
+    view.flush()
+    rows += add(3)
+    expired = view.expire_before(30)
+    assert [time for time, _ in expired] == [10, 20]
+    for time, batches in expired:
+        found = [row for batch in batches for row in rows_of(batch)]
+        assert sorted(found) == sorted(row for row in rows if row[1] == time)
+    assert all_rows(reopened(job)) == sorted(row for row in rows if row[1] == 30)
+
+
 def test_a_late_row_after_its_time_expired_is_kept(storage):
     job = job_with(storage, UNKEYED)
     view = job.managers[0].get_expiring_time_key_table("t")
