@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from arroyo_std.windows import session_store
 from arroyo_std.windows.sessions import derive_sessions
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -137,6 +138,32 @@ def test_a_session_longer_than_a_hundred_gaps_keeps_one_partial_aggregate(make, 
     subtask.end_of_data()
     (row,) = as_rows(subtask.output)
     assert (row["window_start"], row["window_end"], row["n"]) == (0, 299 * 9 + GAP, 300)
+
+
+def test_sessions_of_many_keys_end_some_keys_at_a_time(make, run, monkeypatch):
+    monkeypatch.setattr(session_store, "SETTLED_KEYS", 2)
+    subtask = run(lambda: make("std.session_window", gap=GAP, keys=["k"], aggregates=COUNT), [STREAM])
+    keys = ["a", "b", "c", "d", None]
+    # Stored sessions, some of which rows of the next epoch lengthen, and one of a key that was not there.
+    subtask.feed(batch_of([Row(key, 1, time) for time in (0, 30) for key in keys]))
+    subtask.checkpoint()
+    subtask.restore()
+    subtask.feed(batch_of([Row("b", 1, 5), Row("d", 1, 12), Row("e", 1, 1), Row(None, 1, 38)]))
+    subtask.watermark(Watermark.event_time(25))
+    first = sorted((str(row["k"]), row["window_start"], row["window_end"], row["n"]) for row in as_rows(subtask.output))
+    assert first == [
+        ("None", 0, 10, 1),
+        ("a", 0, 10, 1),
+        ("b", 0, 15, 2),
+        ("c", 0, 10, 1),
+        ("d", 0, 10, 1),
+        ("d", 12, 22, 1),
+        ("e", 1, 11, 1),
+    ]
+    subtask.take_output()
+    subtask.end_of_data()
+    last = sorted((str(row["k"]), row["window_start"], row["window_end"], row["n"]) for row in as_rows(subtask.output))
+    assert last == [("None", 30, 48, 2), *((key, 30, 40, 1) for key in "abcd")]
 
 
 def test_sessions_of_processing_time_end_by_the_clock(make, run):

@@ -92,8 +92,7 @@ class SessionWindow(WindowOperator):
         self.store.add(Sessions([key.take(places) for key in keys], times[order[first]], times[order[ends]], states))
 
     def fire(self, layout: WindowLayout, *, until_us: int, progress: FiringProgress) -> Iterator[pa.RecordBatch]:
-        ended = self.store.take_ended(until_us)
-        if ended is not None:
+        for ended in self.store.take_ended(until_us):
             yield layout.finish(
                 ended.keys, ended.states, starts_us=ended.firsts_us, ends_us=ended.lasts_us + self._gap_us
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,8 @@ TIMER = "_timer_us"
 
 #: Unmerged sessions in memory are merged when they are this many, or as many as there were after the last merge.
 MERGE_ROWS = 65_536
+#: Sessions of so many keys are looked at together: what that takes in memory is several times as large as they are.
+SETTLED_KEYS = 65_536
 #: Timers lie on a grid of this part of the gap.
 _TIMERS_PER_GAP = 32
 
@@ -74,10 +76,10 @@ class SessionStore:
         if self._pending_rows > 2 * self._merged_rows + MERGE_ROWS:
             self._set_pending(self._merge(self._pending))
 
-    def take_ended(self, until_us: int) -> Sessions | None:
-        """Remove the sessions that end at `until_us` or before, and return them by end; None if there are none."""
+    def take_ended(self, until_us: int) -> Iterator[Sessions]:
+        """Remove the sessions that end at `until_us` or before; returns those of some keys at a time, by end."""
         if not self._is_due(until_us):
-            return None
+            return
         fresh = self._merge(self._pending) if self._pending else self._none()
         looked_at = self._timers.take_due(until_us)
         others = [looked_at.column(name) for name in self._layout.keys] if looked_at is not None else None
@@ -91,7 +93,14 @@ class SessionStore:
         first = groups.first_rows()[is_due]
         self._set_pending(fresh.take(np.flatnonzero(~is_chosen)))
         keys = self._key_batch([key.take(pa.array(first)) for key in joined], len(first))
-        return self._settle(keys, fresh.take(np.flatnonzero(is_chosen)), until_us=until_us)
+        chosen = fresh.take(np.flatnonzero(is_chosen))
+        # For each chosen session the place of its key among `keys`.
+        places = (np.cumsum(is_due) - 1)[groups.codes[: len(fresh)][is_chosen]]
+        for start in range(0, keys.num_rows, SETTLED_KEYS):
+            own = np.flatnonzero((places >= start) & (places < start + SETTLED_KEYS))
+            ended = self._settle(keys.slice(start, SETTLED_KEYS), chosen.take(own), until_us=until_us)
+            if ended is not None:
+                yield ended
 
     def absorb(self) -> None:
         """Merge what is in memory into the table, for its checkpoint."""
