@@ -13,7 +13,7 @@ from arroyo_core.errors import UdfDeclarationError, UdfError
 from arroyo_core.udf.annotations import is_array, positional, read_hints, read_parameters, resolve
 from arroyo_core.udf.deadlines import call_within
 from arroyo_core.udf.declaration import read_doc, read_duration_us, read_name, read_volatility
-from arroyo_core.udf.user_errors import failure, raised, show_row, show_value
+from arroyo_core.udf.user_errors import failure, raised, reason, show_row, show_value
 from arroyo_core.udf.user_function import UserFunction
 from arroyo_core.udf.values import CONVERSION_ERRORS, first_misfit, from_python, to_python
 
@@ -31,11 +31,12 @@ class ScalarUdf(UserFunction):
     def __call__(self, *arguments: Any) -> Any:
         return self.function(*arguments)
 
-    def evaluate(self, columns: Sequence[pa.Array]) -> pa.Array:
+    def evaluate(self, columns: Sequence[pa.Array], *, failed: dict[int, UdfError] | None = None) -> pa.Array:
         """The results for columns of equal length, one for each parameter, under `return_type`.
 
         The author's function is never called for no rows. Raises `UdfError` where it raises, wants to end the
-        process, is late, or gives what it did not declare.
+        process, is late, or gives what it did not declare. With `failed`, a function of single values that raises
+        gives null for the row, and the error goes there, by the number of the row and without a traceback.
         """
         if not len(columns[0]):
             return pa.array([], self.return_type)
@@ -43,8 +44,9 @@ class ScalarUdf(UserFunction):
             column if column.type == parameter.type else column.cast(parameter.type)
             for column, parameter in zip(columns, self.parameters, strict=True)
         ]
-        run = self._whole if self.is_vectorised else self._rows
-        return call_within(self, self.timeout_us, lambda: run(cast))
+        if self.is_vectorised:
+            return call_within(self, self.timeout_us, lambda: self._whole(cast))
+        return call_within(self, self.timeout_us, lambda: self._rows(cast, failed))
 
     def _whole(self, columns: list[pa.Array]) -> pa.Array:
         try:
@@ -66,28 +68,38 @@ class ScalarUdf(UserFunction):
                 self, f"it gave values of type {result.type}, which do not fit {self.return_type}: {error}"
             ) from error
 
-    def _rows(self, columns: list[pa.Array]) -> pa.Array:
+    def _rows(self, columns: list[pa.Array], failed: dict[int, UdfError] | None) -> pa.Array:
         nulls = [
             column
             for column, parameter in zip(columns, self.parameters, strict=True)
             if column.null_count and not parameter.is_nullable
         ]
         if not nulls:
-            return self._called([to_python(column) for column in columns])
+            return self._called([to_python(column) for column in columns], failed)
         is_called = np.logical_and.reduce([column.is_valid().to_numpy(zero_copy_only=False) for column in nulls])
         mask = pa.array(is_called)
-        results = self._called([to_python(column.filter(mask)) for column in columns])
+        found: dict[int, UdfError] | None = None if failed is None else {}
+        results = self._called([to_python(column.filter(mask)) for column in columns], found)
+        if failed is not None and found:
+            places = np.flatnonzero(is_called)
+            failed.update({int(places[row]): error for row, error in found.items()})
         # Rows that were not called have no place among the results, and so get a null.
         return results.take(pa.array(np.cumsum(is_called) - 1, mask=~is_called))
 
-    def _called(self, columns: list[list[Any]]) -> pa.Array:
+    def _called(self, columns: list[list[Any]], failed: dict[int, UdfError] | None) -> pa.Array:
         results: list[Any] = []
-        try:
-            # Extended, not made, so that after an exception the length tells which row it was.
-            results.extend(map(self.function, *columns))
-        except BaseException as error:
-            row = len(results)
-            raise raised(self, error, sample=self._shown([column[row] for column in columns])) from error
+        calls = map(self.function, *columns)
+        while len(results) < len(columns[0]):
+            try:
+                # Extended, not made, so that after an exception the length tells which row it was.
+                results.extend(calls)
+            except BaseException as error:
+                row = len(results)
+                sample = self._shown([column[row] for column in columns])
+                if failed is None:
+                    raise raised(self, error, sample=sample) from error
+                failed[row] = failure(self, reason(error), sample=sample)
+                results.append(None)
         try:
             return from_python(results, self.return_type)
         except CONVERSION_ERRORS as error:

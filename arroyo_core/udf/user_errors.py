@@ -28,7 +28,7 @@ def raised(udf: UserFunction, error: BaseException, *, sample: str = "") -> UdfE
     """The `UdfError` for an exception of the user's code, also for one that would end the process."""
     if isinstance(error, UdfError):
         return error
-    return failure(udf, _reason(error), sample=sample, trace=_trace(error))
+    return failure(udf, reason(error), sample=sample, trace=_trace(error))
 
 
 def show_row(names: Sequence[str], values: Sequence[object]) -> str:
@@ -62,7 +62,8 @@ def _trace(error: BaseException) -> str:
     return f"Traceback (most recent call last):\n{''.join(described.stack.format())}{type(error).__name__}"
 
 
-def _reason(error: BaseException) -> str:
+def reason(error: BaseException) -> str:
+    """What is said of an exception of the user's code."""
     if isinstance(error, SystemExit):
         return f"it called sys.exit({'' if error.code is None else error.code})"
     text = "" if _is_redacted() else str(error)

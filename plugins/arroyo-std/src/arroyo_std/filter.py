@@ -55,7 +55,9 @@ class Filter(ArrowOperator):
         self._compiled = compile_expressions([self._predicate], ctx.input_schemas[0].schema, self._registry)
 
     def process_batch(self, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector) -> None:
-        for outcome in self._errors.compute(batch, self._compiled.evaluate, ctx, collector):
+        compiled = self._compiled
+        outcomes = self._errors.compute(batch, compiled.evaluate, ctx, collector, collect=compiled.evaluate_collecting)
+        for outcome in outcomes:
             if outcome.result is not None:
                 self._emit(outcome.rows, outcome.result.column(0), collector)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+import numpy as np
 import pyarrow as pa
 
 from arroyo_core.api import ArrowCollector, ArroyoSchema, OperatorContext
@@ -26,6 +27,9 @@ class OnError(StrEnum):
     FAIL = "fail"
     NULL = "null"
     DEAD_LETTER = "dead_letter"
+
+
+Collect = Callable[[pa.RecordBatch], tuple[pa.RecordBatch, Mapping[int, UdfError]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +75,14 @@ class RowErrors:
         evaluate: Callable[[pa.RecordBatch], pa.RecordBatch],
         ctx: OperatorContext,
         collector: ArrowCollector,
+        *,
+        collect: Collect | None = None,
+        apart: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None,
     ) -> Iterator[Outcome]:
         """The results of `evaluate`, in the order of the rows; counts rows that fail, and sends dead letters.
 
+        `collect` is `evaluate` that also gives the errors of rows that failed, by row, and raises where it cannot
+        tell them. Such rows are left out, unless `apart` computes what can be computed of them.
         A batch that fails is halved until the rows that fail stand alone, so few failing rows cost few more
         calls. A timeout is not about one row, and always raised.
         """
@@ -84,7 +93,8 @@ class RowErrors:
         while waiting:
             part = waiting.pop()
             try:
-                outcome = Outcome(part, evaluate(part))
+                result, failed = collect(part) if collect else (evaluate(part), {})
+                outcome = Outcome(part, result)
             except UdfTimeoutError:
                 raise
             except ROW_ERRORS as error:
@@ -93,8 +103,30 @@ class RowErrors:
                     waiting += [part.slice(middle), part.slice(0, middle)]
                     continue
                 self.reject(part, [describe(error)], ctx, collector)
-                outcome = Outcome(part, None)
-            yield outcome
+                yield Outcome(part, None)
+                continue
+            yield self._without_failed(outcome, failed, apart, ctx, collector) if failed else outcome
+
+    def _without_failed(
+        self,
+        outcome: Outcome,
+        failed: Mapping[int, UdfError],
+        apart: Callable[[pa.RecordBatch], pa.RecordBatch] | None,
+        ctx: OperatorContext,
+        collector: ArrowCollector,
+    ) -> Outcome:
+        part, result = outcome.rows, outcome.result
+        assert result is not None
+        places = np.array(sorted(failed))
+        is_good = np.ones(part.num_rows, dtype=np.bool_)
+        is_good[places] = False
+        bad_rows = part.filter(pa.array(~is_good))
+        self.reject(bad_rows, [describe(failed[row]) for row in places.tolist()], ctx, collector)
+        if self.keeps_rows or apart is None:
+            return Outcome(part.filter(pa.array(is_good)), result.filter(pa.array(is_good)))
+        sources = np.arange(part.num_rows)
+        sources[places] = part.num_rows + np.arange(len(places))
+        return Outcome(part, pa.concat_batches([result, apart(bad_rows)]).take(pa.array(sources)))
 
     def reject(
         self, rows: pa.RecordBatch, errors: Sequence[str], ctx: OperatorContext, collector: ArrowCollector

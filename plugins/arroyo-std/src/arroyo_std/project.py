@@ -118,11 +118,20 @@ class Project(ArrowOperator):
         if self._compiled is None:
             collector.collect(self._output(batch, None))
             return
-        for outcome in self._errors.compute(batch, self._compiled.evaluate, ctx, collector):
+        compiled = self._compiled
+        outcomes = self._errors.compute(
+            batch,
+            compiled.evaluate,
+            ctx,
+            collector,
+            collect=compiled.evaluate_collecting,
+            apart=compiled.evaluate_apart,
+        )
+        for outcome in outcomes:
             if outcome.result is not None:
                 collector.collect(self._output(outcome.rows, outcome.result))
             elif not self._errors.keeps_rows:
-                collector.collect(self._output(outcome.rows, self._compiled.evaluate_apart(outcome.rows)))
+                collector.collect(self._output(outcome.rows, compiled.evaluate_apart(outcome.rows)))
 
     def _output(self, batch: pa.RecordBatch, computed: pa.RecordBatch | None) -> pa.RecordBatch:
         arrays = []

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 from datafusion import Expr, LogicalPlan, SessionConfig, SessionContext
 
 from arroyo_core.api import Registry
-from arroyo_core.errors import ConfigError, DataError
+from arroyo_core.errors import ConfigError, DataError, UdfError, UdfTimeoutError
 from arroyo_std import sql_errors
 from arroyo_std.columns import normal_type
 from arroyo_std.on_error import ROW_ERRORS
@@ -124,20 +125,39 @@ class CompiledExpressions:
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
-    def evaluate_apart(self, row: pa.RecordBatch) -> pa.RecordBatch:
-        """One row, with null for each expression that fails for it."""
+    def evaluate_collecting(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[int, UdfError]]:
+        """The same as `evaluate`, and the errors of rows that failed, by row; their values mean nothing.
+
+        Raises as `evaluate` does where it cannot be told which row failed.
+        """
+        with self.functions.collecting(batch.num_rows) as failed:
+            return self.evaluate(batch), failed
+
+    def evaluate_apart(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Rows that fail, with null for each expression that fails for them."""
         if self._apart is None:
             self._apart = [
                 CompiledExpressions([expression], self._input_schema, self._registry)
                 for expression in self._expressions
             ]
-        columns = []
-        for single, field in zip(self._apart, self.schema, strict=True):
-            try:
-                columns.append(single.evaluate(row).column(0))
-            except ROW_ERRORS:
-                columns.append(pa.nulls(row.num_rows, field.type))
+        columns = [single._nulled(rows) for single in self._apart]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _nulled(self, rows: pa.RecordBatch) -> pa.Array:
+        """The only expression, with null where it fails."""
+        try:
+            result, failed = self.evaluate_collecting(rows)
+        except UdfTimeoutError:
+            raise
+        except ROW_ERRORS:
+            if rows.num_rows == 1:
+                return pa.nulls(1, self.schema.field(0).type)
+            return pa.concat_arrays([self._nulled(rows.slice(row, 1)) for row in range(rows.num_rows)])
+        if not failed:
+            return result.column(0)
+        is_failed = np.zeros(rows.num_rows, dtype=np.bool_)
+        is_failed[list(failed)] = True
+        return result.column(0).take(pa.array(np.arange(rows.num_rows), mask=is_failed))
 
     def _blame(self, batch: pa.RecordBatch, error: Exception) -> DataError:
         """Find the expression that failed by running each alone; the plan as a whole does not say."""

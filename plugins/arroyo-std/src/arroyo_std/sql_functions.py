@@ -34,6 +34,9 @@ class UserFunctions:
             if isinstance(each, ScalarUdf):
                 self._add(each)
         self._error: UdfError | None = None
+        #: While rows that fail are collected: how many rows there are, and the errors of those that failed.
+        self._rows = 0
+        self._failed: dict[int, UdfError] | None = None
 
     @property
     def signatures(self) -> Mapping[str, str]:
@@ -60,6 +63,18 @@ class UserFunctions:
             if self._error is None:
                 raise
             raise self._error from self._error.__cause__
+
+    @contextmanager
+    def collecting(self, rows: int) -> Iterator[dict[int, UdfError]]:
+        """Around an execution over so many rows: functions of single values give null for rows that fail.
+
+        Yields the errors, by row. A call that sees other rows than the batch has (within a CASE) raises still.
+        """
+        self._rows, self._failed = rows, {}
+        try:
+            yield self._failed
+        finally:
+            self._failed = None
 
     def check_constants(self, *, sql: str, field: str) -> None:
         """Raise `ConfigError` if a UDF failed for constants, with which it was called while SQL was planned."""
@@ -109,6 +124,8 @@ class UserFunctions:
     def _guarded(self, function: ScalarUdf) -> Callable[..., pa.Array]:
         def call(*columns: pa.Array) -> pa.Array:
             try:
+                if self._failed is not None and len(columns[0]) == self._rows:
+                    return function.evaluate(columns, failed=self._failed)
                 return function.evaluate(columns)
             except UdfError as error:
                 self._error = error
