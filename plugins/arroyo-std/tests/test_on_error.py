@@ -42,6 +42,12 @@ def whole_inverse(number: pa.Int64Array) -> pa.DoubleArray:
     return pc.divide_checked(pc.cast(number, pa.float64()), pc.multiply(number, number).cast(pa.float64()))
 
 
+@udf
+def counted(number: int) -> float:
+    CALLS.append(number)
+    return 1 / number
+
+
 @udf(timeout="500ms")
 def sleepy(number: int) -> int:
     time.sleep(10 if number == 0 else 0)
@@ -52,7 +58,7 @@ def sleepy(number: int) -> int:
 def registry():
     registry = Registry()
     arroyo_register(registry)
-    for function in (inverse, whole_inverse, sleepy):
+    for function in (inverse, whole_inverse, counted, sleepy):
         registry.add_udf(function)
     return registry
 
@@ -148,6 +154,47 @@ def test_failing_rows_are_found_by_halving(opened):
     assert [place for place, x in enumerate(harness.output.column("x").to_pylist()) if x is None] == [1000]
     # Twice for each halving, once more for the row alone.
     assert len(CALLS) <= 2 * 12 + 2
+
+
+@settings(deadline=None, max_examples=40)
+@given(numbers=st.lists(st.none() | st.integers(-1, 3), min_size=1))
+def test_rows_that_only_some_calls_see_are_found_too(registry, numbers):
+    """Within a CASE a function sees a part of the rows: its errors do not tell which rows of the batch failed."""
+    constructor = registry.constructors["std.project"]
+    sql = "CASE WHEN name <> 'row 2' THEN inverse(n) ELSE -1.0 END"
+    expressions = [{"name": "n", "sql": "n"}, {"name": "x", "sql": sql}, {"name": "y", "sql": "inverse(n + 1)"}]
+
+    def inverse_of(number: int | None) -> float | None:
+        return 1 / number if number else None
+
+    def is_failing(place: int, number: int | None) -> bool:
+        return number == -1 or (number == 0 and place != 2)
+
+    for choice in ("null", "dead_letter"):
+        config = {"expressions": expressions, "onError": choice}
+        made = constructor.with_config(ParseDict(config, constructor.config_type()), registry)
+        with OperatorHarness(made, inputs=[STREAM]) as harness:
+            harness.process(batch(*numbers))
+            assert harness.output.to_pylist() == [
+                {
+                    "n": number,
+                    "x": -1.0 if place == 2 else inverse_of(number),
+                    "y": None if number is None else inverse_of(number + 1),
+                }
+                for place, number in enumerate(numbers)
+                if choice == "null" or not is_failing(place, number)
+            ]
+            failing = sum(is_failing(place, number) for place, number in enumerate(numbers))
+            assert harness.counters.get("failed_rows", 0) == failing
+
+
+def test_many_failing_rows_take_one_pass(opened):
+    harness = opened("std.project", expressions=[{"name": "x", "sql": "counted(n)"}], onError="dead_letter")
+    CALLS.clear()
+    harness.process(batch(*([1, 0] * 500)))
+    assert harness.output.column("x").to_pylist() == [1.0] * 500
+    assert harness.side_output("errors").num_rows == 500
+    assert len(CALLS) == 1000
 
 
 def test_a_timeout_fails_the_job_whatever_is_done_about_rows(opened):

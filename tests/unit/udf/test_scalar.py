@@ -249,6 +249,21 @@ def test_an_exception_names_function_source_row_and_the_users_frames():
     assert (str(copy), copy.udf, copy.sample) == (str(error), error.udf, error.sample)
 
 
+@given(numbers=st.lists(st.none() | st.integers(-1, 2)))
+def test_rows_that_fail_can_be_collected(numbers):
+    @udf
+    def inverse(number: int) -> float:
+        return 1 / number
+
+    failed = {}
+    found = inverse.evaluate([pa.array(numbers, pa.int64())], failed=failed)
+    assert found.to_pylist() == [1 / number if number else None for number in numbers]
+    assert sorted(failed) == [place for place, number in enumerate(numbers) if number == 0]
+    assert {error.summary for error in failed.values()} <= {
+        "UDF 'inverse': ZeroDivisionError: division by zero; called with number=0"
+    }
+
+
 def test_values_can_be_kept_out_of_errors(monkeypatch):
     monkeypatch.setenv("ARROYO_REDACT_SAMPLES", "1")
 
