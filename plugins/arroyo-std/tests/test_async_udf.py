@@ -6,6 +6,7 @@ import asyncio
 import gc
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -66,6 +67,11 @@ async def slow_first(number: int) -> int:
     return await SERVICE.call(number, 0.5 if number == 0 else 0.001)
 
 
+@async_udf
+async def endless(number: int) -> int:
+    return await SERVICE.call(number, 3600)
+
+
 @async_udf(concurrency=50)
 async def describe(number: int | None, name: str) -> str:
     await asyncio.sleep(0)
@@ -99,7 +105,12 @@ def plain(number: int) -> int:
     return number
 
 
-FUNCTIONS = [tenfold, slow_first, describe, late, stuck, leave, wrong, plain]
+FUNCTIONS = [tenfold, slow_first, endless, describe, late, stuck, leave, wrong, plain]
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    while not is_so():
+        time.sleep(0.01)
 
 
 @pytest.fixture(scope="module")
@@ -305,17 +316,15 @@ def test_results_that_do_not_fit_are_caught(opened):
 
 
 def test_calls_of_an_operator_that_is_gone_are_given_up(make, service):
-    operator = make("slow_first", concurrency=1).operator
+    operator = make("endless", concurrency=1).operator
     harness = OperatorHarness(operator, inputs=[STREAM])
     operator._in_flight.submit([pa.array([0] * 50)])
-    time.sleep(0.05)
+    wait_until(lambda: service.now == 1)
     harness.close()
     del harness, operator
     gc.collect()
-    # Long enough for the next call to begin, were the first not given up.
-    time.sleep(0.8)
+    wait_until(lambda: service.now == 0)
     assert len(service.calls) == 1
-    assert service.now == 0
 
 
 def test_event_time_and_keys_stay(make):

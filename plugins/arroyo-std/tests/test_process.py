@@ -17,7 +17,7 @@ from row_streams import STREAM, Batch, Mark, Row, Step, as_rows, batch_of, feed,
 from arroyo_core.api import END_OF_TIME_US, ArroyoSchema, Watermark
 from arroyo_core.api.updating import with_updating
 from arroyo_core.errors import ConfigError, OperatorError
-from arroyo_core.testing import ParallelHarness, run_in_process
+from arroyo_core.testing import ParallelHarness
 
 QUIET = {"function": "process_examples:CountUntilQuiet", "arguments": {"wait_us": 7}, "keys": ["k"]}
 
@@ -114,36 +114,6 @@ def test_without_keys_there_is_one_state(run):
         subtask.checkpoint()
         subtask.restore()
     assert subtask.operator._state._view.get_all().to_pylist() == [{"rows": 6}]
-
-
-def test_a_pipeline_imports_the_function_by_its_name(tmp_path):
-    pipeline = tmp_path / "pipeline.yaml"
-    rows = [f'{{"k": "{key}", "v": 1, "at": "1970-01-01T00:00:0{at}Z"}}' for at, key in enumerate("abab")]
-    (tmp_path / "in.jsonl").write_text("\n".join(rows))
-    pipeline.write_text(
-        f"""
-name: quiet
-parallelism: 2
-nodes:
-  - id: rows
-    operator: filesystem.source
-    config: {{path: {tmp_path}/in.jsonl, schema: {{k: string, v: int64, at: timestamp}}, event_time_field: at}}
-  - id: timed
-    operator: std.watermark
-    inputs: [rows]
-  - id: quiet
-    operator: std.process
-    inputs: [timed]
-    config: {{function: "process_examples:CountUntilQuiet", arguments: {{wait_us: 10}}, keys: [k]}}
-  - id: out
-    operator: filesystem.sink
-    inputs: [quiet]
-    config: {{path: {tmp_path}/out, format: json}}
-"""
-    )
-    run_in_process(pipeline)
-    found = pa.dataset.dataset(tmp_path / "out", format="json").to_table().to_pylist()
-    assert sorted((row["k"], row["rows"]) for row in found) == [("a", 2), ("a", 2), ("b", 2), ("b", 2)]
 
 
 @pytest.mark.parametrize(

@@ -119,9 +119,9 @@ def test_a_changed_bundle_is_refused_then_accepted_and_recorded(life, bundles, t
 def test_an_accepted_change_is_in_the_event_log(life, bundles, tmp_path):
     path = tmp_path / "greeting.zip"
     path.write_bytes(bundles[0])
-    life(path, epochs=1)
+    life(path, epochs=1, rows=60)
     path.write_bytes(bundles[1])
-    life(path, epochs=1, start=ACCEPT)
+    life(path, epochs=1, start=ACCEPT, rows=60)
     lines = [
         json.loads(line)
         for log in (tmp_path / "state").rglob("*")
