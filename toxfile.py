@@ -28,6 +28,12 @@ FULL = f"py{sys.version_info.major}{sys.version_info.minor}"
 #: finds the plugins that they bring along.
 INTEGRATION = f"{FULL}-integration"
 
+#: Whole pipelines of all plugins, in process: one core is enough, so that it runs beside others.
+PIPELINES = f"{FULL}-pipelines"
+
+#: Distributions whose property tests take minutes: these run on one Python, all others on each.
+SLOW_PROPERTIES = {CORE, "arroyo-std"}
+
 
 def python_tags() -> list[str]:
     """The Pythons of the matrix, the one of this environment first: it is the likeliest to fail."""
@@ -36,7 +42,7 @@ def python_tags() -> list[str]:
 
 def environment_names() -> list[str]:
     names = [f"{tag}-{distribution.name}" for tag in python_tags() for distribution in distributions()]
-    return ["lint", *names, INTEGRATION]
+    return ["lint", PIPELINES, *names, INTEGRATION]
 
 
 def distribution_of(environment: str) -> Distribution | None:
@@ -54,20 +60,21 @@ def installed_in(environment: str) -> Sequence[Distribution]:
 
 def test_arguments(environment: str) -> list[str]:
     """What pytest is asked to run; empty for an environment without tests."""
+    if environment == PIPELINES:
+        folders = ("bench", "bench_operators", "lives", "golden", "nexmark", "exactly_once")
+        return [f"tests/{folder}" for folder in folders]
     if environment == INTEGRATION:
-        # These run pipelines of all plugins in process: the quickest to fail come first.
-        in_process = ["tests/bench", "tests/bench_operators", "tests/lives", "tests/golden", "tests/nexmark"]
-        return [*in_process, "tests/integration", "tests/chaos", "tests/exactly_once"]
+        return ["tests/integration", "tests/chaos"]
     subject = distribution_of(environment)
     if subject is None:
         return []
-    if subject.name == CORE:
-        return ["tests/unit"]
-    tests = subject.folder.relative_to(ROOT) / "tests"
+    tests = Path("tests/unit") if subject.name == CORE else subject.folder.relative_to(ROOT) / "tests"
+    if environment.startswith(FULL):
+        return [str(tests)]
     needs_spark = tests / "integration"
-    if (ROOT / needs_spark).is_dir() and not environment.startswith(FULL):
-        return [str(tests), f"--ignore={needs_spark}"]
-    return [str(tests)]
+    without_spark = [f"--ignore={needs_spark}"] if (ROOT / needs_spark).is_dir() else []
+    without_properties = ["-m", "'not hypothesis'"] if subject.name in SLOW_PROPERTIES else []
+    return [str(tests), *without_spark, *without_properties]
 
 
 def sources() -> list[str]:
