@@ -13,6 +13,7 @@ from arroyo_core.graph import UdfKind, UdfPin, plan_pipeline
 from arroyo_core.graph.plan import Plan
 from arroyo_core.proto.state_pb2 import CheckpointMetadata, DistributionDigest
 from arroyo_core.runtime.job import Job
+from arroyo_core.runtime.lanes import InlineLanes
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.runtime.start import StartError, StartOptions, check_start
 from arroyo_core.runtime.stop import StopSignal
@@ -31,6 +32,7 @@ from arroyo_core.udf import udf
 
 from .conftest import GREETING
 
+ROWS = 60
 ACCEPT = StartOptions(accept_udf_changes=frozenset({"greeting"}))
 
 
@@ -55,7 +57,7 @@ def life(pipeline, plugins, tmp_path, seen):
     """Run the pipeline with a bundle for some epochs of three rows; gives its last checkpoint."""
     url = str(tmp_path / "state")
 
-    def run(bundle, *, epochs=None, start=None, rows=12):
+    def run(bundle, *, epochs=None, start=None, rows=ROWS):
         path = pipeline([f"{{url: {bundle}}}"], "greet", rows=rows, checkpoint=f"{{url: {url}, keep: 100}}")
         plan = plan_pipeline(path, plugins=plugins, environment={}, bundles=BundleOpener())
         backend = ParquetBackend(get_storage_provider(url), "p")
@@ -63,7 +65,15 @@ def life(pipeline, plugins, tmp_path, seen):
         stop = StopSignal()
         listener = StopAfter(stop, epochs) if epochs else None
         Job(
-            plan, LocalExecutor(plugins), plugins=plugins, storage_url=url, start=start, stop=stop, listener=listener
+            plan,
+            LocalExecutor(plugins),
+            plugins=plugins,
+            storage_url=url,
+            start=start,
+            stop=stop,
+            listener=listener,
+            # One thing after the other, so that no epoch runs ahead of the stop.
+            lanes=InlineLanes(),
         ).run()
         epoch = max(backend.read_facts().published)
         return backend.load_checkpoint_metadata("p", epoch)
@@ -113,15 +123,15 @@ def test_a_changed_bundle_is_refused_then_accepted_and_recorded(life, bundles, t
     last = life(path, start=ACCEPT)
     assert last.is_final
     assert len(json.loads(last.properties[ACCEPTED])) == 1
-    assert sorted(text.split()[1] for text in seen) == sorted(f"n{number}" for number in range(12))
+    assert sorted(text.split()[1] for text in seen) == sorted(f"n{number}" for number in range(ROWS))
 
 
 def test_an_accepted_change_is_in_the_event_log(life, bundles, tmp_path):
     path = tmp_path / "greeting.zip"
     path.write_bytes(bundles[0])
-    life(path, epochs=1, rows=60)
+    life(path, epochs=1)
     path.write_bytes(bundles[1])
-    life(path, epochs=1, start=ACCEPT, rows=60)
+    life(path, epochs=1, start=ACCEPT)
     lines = [
         json.loads(line)
         for log in (tmp_path / "state").rglob("*")
