@@ -134,6 +134,15 @@ def test_other_types_are_cast_where_nothing_is_lost(registry):
     assert evaluate("clean(kind)", batch, registry) == ["k"]
 
 
+def test_calls_alone_and_sql_around_calls_keep_their_places(registry):
+    texts = ["price + 1", "twice(price)", "twice(price) + 1", "twice(small)", "clean(name)"]
+    expressions = [Expression(name=f"x{at}", sql=sql, field=f"x{at}") for at, sql in enumerate(texts)]
+    result = check_expressions(expressions, SCHEMA, registry).evaluate(
+        rows(price=[1, 2], small=[5, 6], name=["A ", "B"])
+    )
+    assert result.to_pydict() == {"x0": [2, 3], "x1": [2, 4], "x2": [3, 5], "x3": [10, 12], "x4": ["a", "b"]}
+
+
 def test_constants_are_arguments_too(registry):
     batch = rows(price=[1, 2])
     assert evaluate("clean(' X ')", batch, registry) == ["x", "x"]

@@ -64,9 +64,17 @@ class CompiledExpressions:
         stream = self._context.table(sql_errors.TABLE)
         self._parsed: list[Expr] = [stream.parse_sql_expr(expression.sql) for expression in expressions]
         names = [expression.name for expression in expressions]
-        frame = stream.select(*(parsed.alias(name) for parsed, name in zip(self._parsed, names, strict=True)))
+        aliased = [parsed.alias(name) for parsed, name in zip(self._parsed, names, strict=True)]
+        frame = stream.select(*aliased)
         self._frame = frame
-        self._plan = frame.execution_plan()
+        #: Expressions that are nothing but a call of a UDF, by position: SQL would only hand the columns through.
+        self._calls = {
+            position: call
+            for position, parsed in enumerate(self._parsed)
+            if (call := self.functions.direct_call(parsed, schema)) is not None
+        }
+        planned = [each for position, each in enumerate(aliased) if position not in self._calls]
+        self._plan = stream.select(*planned).execution_plan() if planned else None
         #: What `evaluate` yields: every field nullable, no views, no dictionaries.
         self.schema = pa.schema([pa.field(field.name, normal_type(field.type)) for field in frame.schema()])
         #: Expressions that are nothing but a column: output name -> input column.
@@ -83,8 +91,9 @@ class CompiledExpressions:
 
     @property
     def steps(self) -> list[str]:
-        """The names of the physical plan's steps, from the last to the first."""
-        return [line.strip().partition(":")[0] for line in self._plan.display_indent().splitlines()]
+        """The names of the physical plan's steps, from the last to the first; calls of UDFs alone are in no plan."""
+        shown = self._plan.display_indent() if self._plan else ""
+        return [line.strip().partition(":")[0] for line in shown.splitlines()]
 
     @property
     def aliases(self) -> list[str]:
@@ -108,22 +117,29 @@ class CompiledExpressions:
 
     def execute(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The same as `evaluate`, but raises whatever DataFusion raises, and `UdfError`."""
+        with self.functions.reporting():
+            called = {position: call(batch) for position, call in self._calls.items()}
+            planned = iter(self._run_plan(batch))
+        results = [called[at] if at in called else next(planned) for at in range(len(self.schema))]
+        columns = [
+            column if column.type == field.type else column.cast(field.type)
+            for column, field in zip(results, self.schema, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _run_plan(self, batch: pa.RecordBatch) -> Sequence[pa.Array]:
+        if self._plan is None:
+            return ()
         self._slot.batch = batch
         try:
-            with self.functions.reporting():
-                # A plan of row-wise steps makes one batch of one batch, so nothing is left in the stream after it.
-                result = next(iter(self._context.execute(self._plan, 0))).to_pyarrow()
+            # A plan of row-wise steps makes one batch of one batch, so nothing is left in the stream after it.
+            result = next(iter(self._context.execute(self._plan, 0))).to_pyarrow()
         finally:
             self._slot.batch = self._no_rows
         if result.num_rows != batch.num_rows:
             raise RuntimeError(f"DataFusion made {result.num_rows} rows of {batch.num_rows}")
-        if result.schema.equals(self.schema, check_metadata=True):
-            return result
-        columns = [
-            column if column.type == field.type else column.cast(field.type)
-            for column, field in zip(result.columns, self.schema, strict=True)
-        ]
-        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+        columns: Sequence[pa.Array] = result.columns
+        return columns
 
     def evaluate_collecting(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[int, UdfError]]:
         """The same as `evaluate`, and the errors of rows that failed, by row; their values mean nothing.

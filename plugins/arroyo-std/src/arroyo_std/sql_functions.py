@@ -94,6 +94,20 @@ class UserFunctions:
                 shown = ", ".join("?" if kind is None else str(kind) for kind in kinds)
                 raise ConfigError(wrong_call(function.signature, shown), field=field, value=sql)
 
+    def direct_call(self, parsed: Expr, schema: pa.Schema) -> Callable[[pa.RecordBatch], pa.Array] | None:
+        """The expression as a call from Python, if it is one UDF over columns of the types that it takes."""
+        if parsed.variant_name() != "ScalarFunction":
+            return None
+        function = self._by_name.get(parsed.rex_call_operator())
+        operands = parsed.rex_call_operands() if function is not None else []
+        if function is None or not operands or any(operand.variant_name() != "Column" for operand in operands):
+            return None
+        names = [str(operand.to_variant().name()) for operand in operands]
+        if [schema.field(name).type for name in names] != [parameter.type for parameter in function.parameters]:
+            return None
+        guarded = self._guarded(function)
+        return lambda batch: guarded(*(batch.column(name) for name in names))
+
     def is_called_in(self, sql: str) -> bool:
         """Whether the text may call a UDF; false only if it does not."""
         words = _words([sql])
