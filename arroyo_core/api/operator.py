@@ -118,6 +118,14 @@ class ArrowOperator(_Described):
         """
         return [None] * len(inputs)
 
+    def is_row_wise(self) -> bool:
+        """Whether what comes of a row depends on that row alone, not on rows before it.
+
+        So for an operator without tables. Rows that failed can be replayed through such operators at any later
+        time; override it for one whose tables do not change what comes of a row.
+        """
+        return not self.tables()
+
     def is_sink(self) -> bool:
         """Whether this is an end of the pipeline: it must have no consumers, all others must have one."""
         return False

@@ -136,6 +136,8 @@ def test_every_bad_line_becomes_one_dead_letter_and_every_good_one_a_row(
     assert [letter["line"] for letter in found] == [n for n, good in enumerate(lines, start=1) if not good]
     assert all(letter["text"] == written[letter["line"] - 1] for letter in found)
     assert all(letter["file"] == str(path) and letter["error"] for letter in found)
+    assert all(letter["operator"] == "filesystem.source" and letter["time"].startswith("20") for letter in found)
+    assert all(set(letter) > {"pipeline", "node", "plugin", "epoch", "subtask"} for letter in found)
     assert not (letters / "_arroyo_staging").exists()
 
 

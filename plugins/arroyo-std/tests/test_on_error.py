@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
+from importlib.metadata import version
 from typing import Any
 
 import pyarrow as pa
@@ -37,6 +39,11 @@ def inverse(number: int) -> float:
 
 
 @udf
+def reciprocal(number: int) -> float:
+    return 1 / number
+
+
+@udf
 def whole_inverse(number: pa.Int64Array) -> pa.DoubleArray:
     CALLS.append(len(number))
     return pc.divide_checked(pc.cast(number, pa.float64()), pc.multiply(number, number).cast(pa.float64()))
@@ -58,7 +65,7 @@ def sleepy(number: int) -> int:
 def registry():
     registry = Registry()
     arroyo_register(registry)
-    for function in (inverse, whole_inverse, counted, sleepy):
+    for function in (inverse, whole_inverse, counted, sleepy, reciprocal.registered_by("acme", "1")):
         registry.add_udf(function)
     return registry
 
@@ -121,9 +128,37 @@ def test_failing_rows_become_dead_letters(registry, numbers):
         expected = [{"n": number, "x": number and 1 / number} for number in numbers if number != 0]
         assert harness.output.to_pylist() == expected
         error = "UDF 'inverse': ZeroDivisionError: division by zero; called with number=0"
-        assert harness.side_output("errors").to_pylist() == [
+        assert harness.side_output("errors").select(["n", "name", "_error"]).to_pylist() == [
             {"n": 0, "name": f"row {place}", "_error": error} for place, number in enumerate(numbers) if number == 0
         ]
+
+
+def test_a_dead_letter_says_where_its_row_failed(opened):
+    harness = opened("std.filter", predicate="reciprocal(n) > 10 / (n - 1)", onError="dead_letter")
+    harness.process(batch(0, 1))
+    by_function, by_sql = harness.side_output("errors").to_pylist()
+    assert by_function == {
+        "n": 0,
+        "name": "row 0",
+        "_error": "UDF 'reciprocal' of distribution acme 1: ZeroDivisionError: division by zero; called with number=0",
+        "_error_pipeline": "test",
+        "_error_node": "operator",
+        "_error_operator": "std.filter",
+        "_error_plugin": f"arroyo-std {version('arroyo-std')}",
+        "_error_epoch": 1,
+        "_error_subtask": 0,
+        "_error_time": datetime.fromtimestamp(harness.clock.now_us() / 1e6, UTC),
+        "_error_udf": "reciprocal",
+        "_error_udf_source": "distribution acme 1",
+        "_error_position": None,
+    }
+    assert (by_sql["n"], by_sql["_error_udf"], by_sql["_error_udf_source"]) == (1, None, None)
+
+
+def test_a_column_with_the_name_of_a_letters_own_is_refused(opened):
+    stream = ArroyoSchema(pa.schema({"n": pa.int64(), "_error_node": pa.string()}))
+    with pytest.raises(ConfigError, match="the input has a column '_error_node' already, which dead letters get"):
+        opened("std.filter", stream, predicate="n > 1", onError="dead_letter")
 
 
 def test_a_failing_predicate_drops_the_row_or_sends_it_away(opened):

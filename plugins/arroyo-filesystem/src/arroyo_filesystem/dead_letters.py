@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
+
 import msgspec
 
 from arroyo_core.api import SourceContext
@@ -57,8 +61,26 @@ class BadLines:
             state_id = ctx.table_manager.state_id
             staging = Staging(self._settings.dead_letter, ctx.task_info, ctx.epoch, state_id=state_id)
             self._stream = staging.begin(prefix="bad", extension="jsonl")
-        record = {"file": bad.file, "line": bad.line, "error": bad.error, "text": _text(bad.text)}
+        record = {"file": bad.file, "line": bad.line, "error": bad.error, "text": _text(bad.text), **self._provenance()}
         self._stream.stream.write(msgspec.json.encode(record) + b"\n")
+
+    def _provenance(self) -> dict[str, object]:
+        """Where the line was read, in the words of `arroyo_core.api.dead_letters`."""
+        task = self._ctx.task_info
+        return {
+            "pipeline": task.job_id,
+            "node": task.operator_id,
+            "operator": task.operator_name,
+            "plugin": _plugin(),
+            "epoch": self._ctx.epoch,
+            "subtask": task.task_index,
+            "time": datetime.fromtimestamp(self._ctx.clock.now_us() / 1e6, UTC),
+        }
+
+
+@cache
+def _plugin() -> str:
+    return f"arroyo-filesystem {version('arroyo-filesystem')}"
 
 
 def _text(line: bytes) -> str:

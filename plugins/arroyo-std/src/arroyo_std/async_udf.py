@@ -25,7 +25,7 @@ from arroyo_core.api.units import format_duration_us
 from arroyo_core.errors import ConfigError
 from arroyo_core.udf import AsyncUdf, Calls, InFlight, to_column
 from arroyo_std.fitting import check_arguments
-from arroyo_std.on_error import OnError, RowErrors, describe
+from arroyo_std.on_error import OnError, RowErrors
 
 #: Results of a slow stream do not wait for its next row.
 _TICK = timedelta(milliseconds=100)
@@ -141,8 +141,8 @@ class AsyncCalls(ArrowOperator):
                     self._in_flight.cancel()
                     raise next(iter(errors.values()))
                 has_failed = np.isin(np.asarray(rows), list(errors))
-                texts = [describe(errors[row]) for row in rows if row in errors]
-                self._errors.reject(batch.filter(pa.array(has_failed)), texts, ctx, collector)
+                failures = [errors[row] for row in rows if row in errors]
+                self._errors.reject(batch.filter(pa.array(has_failed)), failures, ctx, collector)
                 if self._errors.keeps_rows:
                     succeeded = pa.array(~has_failed)
                     batch, column = batch.filter(succeeded), column.filter(succeeded)

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
+from importlib.metadata import version
 
 import numpy as np
 import pyarrow as pa
 
-from arroyo_core.api import ArrowCollector, ArroyoSchema, OperatorContext
+from arroyo_core.api import ArrowCollector, ArroyoSchema, OperatorContext, Origin
+from arroyo_core.api.dead_letters import dead_letter_schema, make_dead_letters
 from arroyo_core.errors import ConfigError, DataError, UdfError, UdfTimeoutError
 
-#: The side output of rows that cannot be computed, and its column that says why.
+#: The side output of rows that cannot be computed.
 ERRORS = "errors"
-ERROR_COLUMN = "_error"
 FAILED_ROWS = "failed_rows"
 
 #: What an expression raises because of a row.
@@ -59,15 +61,8 @@ class RowErrors:
         return [] if self.is_fatal else [("on error", self._on_error.value)]
 
     def side_outputs(self, stream: ArroyoSchema) -> Mapping[str, ArroyoSchema]:
-        """Raises `ConfigError` if the input has a column of the error's name already."""
-        if not self.keeps_rows:
-            return {}
-        if ERROR_COLUMN in stream.names:
-            raise ConfigError(
-                f"the input has a column {ERROR_COLUMN!r} already, which dead letters get", field="on_error"
-            )
-        # No event time: nobody promises that these rows are in time.
-        return {ERRORS: ArroyoSchema(stream.schema.append(pa.field(ERROR_COLUMN, pa.string())))}
+        """Raises `ConfigError` if the input has a column already that dead letters get."""
+        return {ERRORS: dead_letter_schema(stream)} if self.keeps_rows else {}
 
     def compute(
         self,
@@ -102,7 +97,7 @@ class RowErrors:
                     middle = part.num_rows // 2
                     waiting += [part.slice(middle), part.slice(0, middle)]
                     continue
-                self.reject(part, [describe(error)], ctx, collector)
+                self.reject(part, [error], ctx, collector)
                 yield Outcome(part, None)
                 continue
             yield self._without_failed(outcome, failed, apart, ctx, collector) if failed else outcome
@@ -121,7 +116,7 @@ class RowErrors:
         is_good = np.ones(part.num_rows, dtype=np.bool_)
         is_good[places] = False
         bad_rows = part.filter(pa.array(~is_good))
-        self.reject(bad_rows, [describe(failed[row]) for row in places.tolist()], ctx, collector)
+        self.reject(bad_rows, [failed[row] for row in places.tolist()], ctx, collector)
         if self.keeps_rows or apart is None:
             return Outcome(part.filter(pa.array(is_good)), result.filter(pa.array(is_good)))
         sources = np.arange(part.num_rows)
@@ -129,17 +124,17 @@ class RowErrors:
         return Outcome(part, pa.concat_batches([result, apart(bad_rows)]).take(pa.array(sources)))
 
     def reject(
-        self, rows: pa.RecordBatch, errors: Sequence[str], ctx: OperatorContext, collector: ArrowCollector
+        self, rows: pa.RecordBatch, errors: Sequence[BaseException], ctx: OperatorContext, collector: ArrowCollector
     ) -> None:
         """Count rows that failed, and send them away where they are kept."""
         ctx.count(FAILED_ROWS, rows.num_rows)
         if self.keeps_rows:
-            collector.collect_side(ERRORS, rows.append_column(ERROR_COLUMN, pa.array(errors, pa.string())))
+            collector.collect_side(ERRORS, make_dead_letters(rows, errors, ctx, plugin=_plugin()))
 
 
-def describe(error: BaseException) -> str:
-    """On one line, without the traceback."""
-    return error.summary if isinstance(error, UdfError) else str(error)
+@cache
+def _plugin() -> Origin:
+    return Origin("arroyo-std", version("arroyo-std"))
 
 
 def read_on_error(number: int) -> OnError:

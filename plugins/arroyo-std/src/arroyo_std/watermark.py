@@ -84,6 +84,10 @@ class WatermarkGenerator(ArrowOperator):
     def tables(self) -> dict[str, TableConfig]:
         return global_table_config(STATE_TABLE, "progress of the watermark, by subtask")
 
+    def is_row_wise(self) -> bool:
+        """Rows go on as they come: the table is about time."""
+        return True
+
     def tick_interval(self) -> timedelta | None:
         if self._settings.idle_time_us is None:
             return None
