@@ -57,6 +57,11 @@ class OperatorConstructor(ABC, Generic[ConfigT]):
     """
 
     config_type: ClassVar[type[Message]]
+    #: The least and the greatest number of inputs (None for no limit) of all that it makes: (0, 0) for a source.
+    #: None where the config decides. Editors and the reference know it from here, the planner asks the operator.
+    inputs: ClassVar[tuple[int, int | None] | None] = None
+    #: Whether it makes sinks.
+    is_sink: ClassVar[bool] = False
 
     @abstractmethod
     def with_config(self, config: ConfigT, registry: Registry) -> ConstructedOperator:

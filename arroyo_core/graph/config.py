@@ -6,7 +6,7 @@ place, what is allowed and a suggestion. `arroyo_core/proto/options.proto` adds 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
@@ -24,6 +24,19 @@ from arroyo_core.graph.document import (
     is_unresolved,
     shown,
 )
+from arroyo_core.graph.field_options import (
+    INT_RANGES,
+    OptionError,
+    accepts_null,
+    choices_of,
+    enum_names,
+    format_limit,
+    has_option,
+    is_map,
+    limit,
+    number_range,
+    writable_fields,
+)
 from arroyo_core.graph.mistakes import Mistakes, nearest
 from arroyo_core.graph.values import (
     read_base64,
@@ -38,16 +51,6 @@ from arroyo_core.graph.wellknown import WELL_KNOWN, read_well_known
 from arroyo_core.proto import options_pb2
 
 _F = FieldDescriptor
-_INT_RANGES = {
-    _F.CPPTYPE_INT32: (-(2**31), 2**31 - 1),
-    _F.CPPTYPE_INT64: (-(2**63), 2**63 - 1),
-    _F.CPPTYPE_UINT32: (0, 2**32 - 1),
-    _F.CPPTYPE_UINT64: (0, 2**64 - 1),
-}
-
-
-class OptionError(Exception):
-    """A plugin marked a field with an option that the field's type does not allow."""
 
 
 def read_config(
@@ -66,18 +69,6 @@ def read_config(
     return None if found or has_unresolved(value) else message
 
 
-def enum_names(enum: EnumDescriptor) -> dict[str, int]:
-    """The names a YAML file may use, in lower case, without the enum's name as a prefix.
-
-    The value 0 called UNSPECIFIED means that nothing was written, and cannot be written.
-    """
-    prefix = _upper_snake(enum.name) + "_"
-    names = [value.name for value in enum.values]
-    cut = len(prefix) if all(name.startswith(prefix) for name in names) else 0
-    short = {value.name[cut:].lower(): value.number for value in enum.values}
-    return {name: number for name, number in short.items() if not (number == 0 and name.endswith("unspecified"))}
-
-
 class _Reader:
     def __init__(self, mistakes: Mistakes) -> None:
         self.mistakes = mistakes
@@ -94,8 +85,9 @@ class _Reader:
         if isinstance(value, YamlMap):
             entries = value.entries
         elif value is not None:
-            names = ", ".join(field.name for field in descriptor.fields)
-            plural = "s" if len(descriptor.fields) > 1 else ""
+            fields = writable_fields(descriptor)
+            names = ", ".join(fields)
+            plural = "s" if len(fields) > 1 else ""
             wanted = f"a mapping with the field{plural} {names}" if names else "an empty mapping"
             self.mistakes.add(f"{what} must be {wanted}, not {describe(value)}", at=value.at, value=shown(value))
             return
@@ -106,9 +98,9 @@ class _Reader:
         by_key = {entry.key: entry for entry in entries}
         known = {name for field in descriptor.fields for name in (field.name, field.json_name)}
         # A misspelled field is one mistake, not two.
-        meant = {nearest(key, descriptor.fields_by_name) for key in by_key if key not in known}
+        meant = {nearest(key, writable_fields(descriptor)) for key in by_key if key not in known}
         for field in descriptor.fields:
-            if not _option(field, options_pb2.required) or field.name in meant:
+            if not has_option(field, options_pb2.required) or field.name in meant:
                 continue
             entry = by_key.get(field.name) or by_key.get(field.json_name)
             if entry is None:
@@ -117,8 +109,8 @@ class _Reader:
                 self.mistakes.add(f"{entry.key!r} must not be empty", at=entry.key_at)
 
     def read_fields(self, entries: Sequence[Entry], message: Message, *, what: str) -> None:
-        fields = cast(Descriptor, message.DESCRIPTOR).fields_by_name
-        by_key = {field.json_name: field for field in fields.values()} | dict(fields)
+        fields = writable_fields(cast(Descriptor, message.DESCRIPTOR))
+        by_key = {field.json_name: field for field in fields.values()} | fields
         written: dict[str, Entry] = {}
         oneofs: dict[str, Entry] = {}
         for entry in entries:
@@ -132,7 +124,7 @@ class _Reader:
                 first = written[field.name]
                 self.mistakes.add(f"{entry.key!r} and {first.key!r} are the same field", at=entry.key_at)
                 continue
-            if isinstance(entry.value, Scalar) and entry.value.is_null and not _accepts_null(field):
+            if isinstance(entry.value, Scalar) and entry.value.is_null and not accepts_null(field):
                 continue
             written[field.name] = entry
             oneof = field.containing_oneof
@@ -152,9 +144,9 @@ class _Reader:
     def read_field(self, value: YamlValue, message: Message, field: FieldDescriptor, *, what: str) -> None:
         if is_unresolved(value):
             return
-        if _is_map(field):
+        if is_map(field):
             self.read_map(value, getattr(message, field.name), field, what=what)
-        elif field.is_repeated and _option(field, options_pb2.ordered_map) and isinstance(value, YamlMap):
+        elif field.is_repeated and has_option(field, options_pb2.ordered_map) and isinstance(value, YamlMap):
             self.read_ordered_map(value, getattr(message, field.name), field, what=what)
         elif field.is_repeated:
             self.read_list(value, getattr(message, field.name), field, what=what)
@@ -169,7 +161,7 @@ class _Reader:
 
     def read_list(self, value: YamlValue, items: Any, field: FieldDescriptor, *, what: str) -> None:
         if not isinstance(value, YamlList):
-            form = "a mapping or a list" if _option(field, options_pb2.ordered_map) else "a list"
+            form = "a mapping or a list" if has_option(field, options_pb2.ordered_map) else "a list"
             suggestion = f"[{value.written}]" if isinstance(value, Scalar) and field.message_type is None else None
             self.mistakes.add(
                 f"{what} must be {form}, not {describe(value)}",
@@ -180,7 +172,7 @@ class _Reader:
             return
         for index, item in enumerate(value.items):
             name = f"{what}[{index}]"
-            if isinstance(item, Scalar) and item.is_null and not _accepts_null(field):
+            if isinstance(item, Scalar) and item.is_null and not accepts_null(field):
                 self.mistakes.add(f"{name} is empty", at=item.at)
             elif field.message_type is not None:
                 self.read_message(item, items.add(), what=name, at=item.at)
@@ -198,7 +190,7 @@ class _Reader:
             item = items.add()
             key = Scalar(at=entry.key_at, text=entry.key, written=entry.key, is_plain=False)
             self.read_field(key, item, key_field, what=name)
-            if isinstance(entry.value, Scalar) and entry.value.is_null and not _accepts_null(value_field):
+            if isinstance(entry.value, Scalar) and entry.value.is_null and not accepts_null(value_field):
                 self.mistakes.add(f"{name} is empty", at=entry.key_at)
             else:
                 self.read_field(entry.value, item, value_field, what=name)
@@ -227,15 +219,16 @@ class _Reader:
     def read_scalar(self, value: YamlValue, field: FieldDescriptor, *, what: str) -> Any:
         kind = field.cpp_type
         for option, read in ((options_pb2.duration, read_duration_us), (options_pb2.size, read_size)):
-            if _option(field, option):
+            if has_option(field, option):
                 if kind != _F.CPPTYPE_INT64:
                     raise OptionError(f"field {field.full_name} is a {option.name}, so it must be an int64")
-                return read(value, what, self.mistakes)
-        if kind in _INT_RANGES:
-            least, greatest = _INT_RANGES[kind]
+                return self.within(read(value, what, self.mistakes), value, field, what=what)
+        if kind in INT_RANGES:
+            least, greatest = number_range(field)
             return read_int(value, what, self.mistakes, least=least, greatest=greatest)
         if kind in (_F.CPPTYPE_FLOAT, _F.CPPTYPE_DOUBLE):
-            return read_float(value, what, self.mistakes, is_single=kind == _F.CPPTYPE_FLOAT)
+            number = read_float(value, what, self.mistakes, is_single=kind == _F.CPPTYPE_FLOAT)
+            return self.within(number, value, field, what=what)
         if kind == _F.CPPTYPE_BOOL:
             return read_bool(value, what, self.mistakes)
         if kind == _F.CPPTYPE_ENUM:
@@ -243,7 +236,24 @@ class _Reader:
             return self.read_enum(value, field.enum_type, what=what)
         if field.type == _F.TYPE_BYTES:
             return read_base64(value, what, self.mistakes)
-        return read_string(value, what, self.mistakes)
+        text = read_string(value, what, self.mistakes)
+        choices = choices_of(field, options_pb2.choices)
+        if text is None or choices is None or text in choices.values_by_name:
+            return text
+        self.add_choices(value, choices.values_by_name, what=what)
+        return None
+
+    def within(self, number: Any, value: YamlValue, field: FieldDescriptor, *, what: str) -> Any:
+        """The number, unless it is out of the range that the field declares."""
+        bounds = ((options_pb2.least, "at least", 1), (options_pb2.greatest, "at most", -1))
+        for option, words, sign in bounds:
+            bound = limit(field, option)
+            if number is None or bound is None or sign * number >= sign * bound:
+                continue
+            shown_bound = "more than zero" if (bound, sign) == (1, 1) else f"{words} {format_limit(field, bound)}"
+            self.mistakes.add(f"{what} must be {shown_bound}", at=value.at, value=shown(value))
+            return None
+        return number
 
     def read_enum(self, value: YamlValue, enum: EnumDescriptor, *, what: str) -> int | None:
         names = enum_names(enum)
@@ -258,37 +268,21 @@ class _Reader:
             found = names.get(word, full.get(word))
             if found is not None:
                 return found
-        suggestion = nearest(value.written, names) if isinstance(value, Scalar) else None
-        self.mistakes.add(
-            f"{what} must be one of {', '.join(names)}, not {describe(value)}",
-            at=value.at,
-            value=shown(value),
-            allowed=tuple(names),
-            suggestion=suggestion,
-        )
+        self.add_choices(value, names, what=what)
         return None
 
-
-def _option(field: FieldDescriptor, option: Any) -> bool:
-    return bool(field.GetOptions().Extensions[option])
-
-
-def _is_map(field: FieldDescriptor) -> bool:
-    return field.message_type is not None and bool(field.message_type.GetOptions().map_entry)
-
-
-def _accepts_null(field: FieldDescriptor) -> bool:
-    if field.enum_type is not None:
-        # A choice may be called so: `on_error: null`.
-        return "null" in enum_names(field.enum_type)
-    return field.message_type is not None and field.message_type.full_name == "google.protobuf.Value"
+    def add_choices(self, value: YamlValue, names: Iterable[str], *, what: str) -> None:
+        known = tuple(names)
+        self.mistakes.add(
+            f"{what} must be one of {', '.join(known)}, not {describe(value)}",
+            at=value.at,
+            value=shown(value),
+            allowed=known,
+            suggestion=nearest(value.written, known) if isinstance(value, Scalar) else None,
+        )
 
 
 def _is_empty(value: YamlValue) -> bool:
     if isinstance(value, Scalar):
         return value.is_null or not value.text.strip()
     return not (value.items if isinstance(value, YamlList) else value.entries)
-
-
-def _upper_snake(name: str) -> str:
-    return "".join(f"_{letter}" if letter.isupper() and place else letter for place, letter in enumerate(name)).upper()

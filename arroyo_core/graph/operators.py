@@ -10,8 +10,9 @@ from google.protobuf.message import Message
 from arroyo_core.api import ConstructedOperator, DisplayableOperator, Guarantee
 from arroyo_core.api.registry import APPLICATION
 from arroyo_core.errors import PluginError
-from arroyo_core.graph.config import OptionError, read_config
+from arroyo_core.graph.config import read_config
 from arroyo_core.graph.environment import Environment
+from arroyo_core.graph.field_options import OptionError
 from arroyo_core.graph.foreign import PluginBoundary
 from arroyo_core.graph.guarantees import NodeGuarantee
 from arroyo_core.graph.mistakes import Mistakes, nearest

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import descriptor_pb2 as google_dot_protobuf_dot_descriptor__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1f\x61rroyo_core/proto/options.proto\x12\x0b\x61rroyo_core\x1a google/protobuf/descriptor.proto:4\n\x0bordered_map\x12\x1d.google.protobuf.FieldOptions\x18\xd1\x86\x03 \x01(\x08:1\n\x08\x64uration\x12\x1d.google.protobuf.FieldOptions\x18\xd2\x86\x03 \x01(\x08:-\n\x04size\x12\x1d.google.protobuf.FieldOptions\x18\xd3\x86\x03 \x01(\x08:1\n\x08required\x12\x1d.google.protobuf.FieldOptions\x18\xd4\x86\x03 \x01(\x08\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1f\x61rroyo_core/proto/options.proto\x12\x0b\x61rroyo_core\x1a google/protobuf/descriptor.proto:4\n\x0bordered_map\x12\x1d.google.protobuf.FieldOptions\x18\xd1\x86\x03 \x01(\x08:1\n\x08\x64uration\x12\x1d.google.protobuf.FieldOptions\x18\xd2\x86\x03 \x01(\x08:-\n\x04size\x12\x1d.google.protobuf.FieldOptions\x18\xd3\x86\x03 \x01(\x08:1\n\x08required\x12\x1d.google.protobuf.FieldOptions\x18\xd4\x86\x03 \x01(\x08:0\n\x07\x63hoices\x12\x1d.google.protobuf.FieldOptions\x18\xd5\x86\x03 \x01(\t:4\n\x0bsuggestions\x12\x1d.google.protobuf.FieldOptions\x18\xd6\x86\x03 \x01(\t:1\n\x05least\x12\x1d.google.protobuf.FieldOptions\x18\xd7\x86\x03 \x01(\x03\x88\x01\x01:4\n\x08greatest\x12\x1d.google.protobuf.FieldOptions\x18\xd8\x86\x03 \x01(\x03\x88\x01\x01:1\n\x08internal\x12\x1d.google.protobuf.FieldOptions\x18\xd9\x86\x03 \x01(\x08\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)

@@ -11,3 +11,13 @@ SIZE_FIELD_NUMBER: _ClassVar[int]
 size: _descriptor.FieldDescriptor
 REQUIRED_FIELD_NUMBER: _ClassVar[int]
 required: _descriptor.FieldDescriptor
+CHOICES_FIELD_NUMBER: _ClassVar[int]
+choices: _descriptor.FieldDescriptor
+SUGGESTIONS_FIELD_NUMBER: _ClassVar[int]
+suggestions: _descriptor.FieldDescriptor
+LEAST_FIELD_NUMBER: _ClassVar[int]
+least: _descriptor.FieldDescriptor
+GREATEST_FIELD_NUMBER: _ClassVar[int]
+greatest: _descriptor.FieldDescriptor
+INTERNAL_FIELD_NUMBER: _ClassVar[int]
+internal: _descriptor.FieldDescriptor

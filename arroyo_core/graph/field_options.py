@@ -1,0 +1,93 @@
+"""What a config field declares of itself: the options of `options.proto`, and the limits of its type."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+
+from arroyo_core.api.units import format_bytes, format_duration_us
+from arroyo_core.proto import options_pb2
+
+_F = FieldDescriptor
+INT_RANGES = {
+    _F.CPPTYPE_INT32: (-(2**31), 2**31 - 1),
+    _F.CPPTYPE_INT64: (-(2**63), 2**63 - 1),
+    _F.CPPTYPE_UINT32: (0, 2**32 - 1),
+    _F.CPPTYPE_UINT64: (0, 2**64 - 1),
+}
+
+
+class OptionError(Exception):
+    """A plugin marked a field with an option that the field's type does not allow."""
+
+
+def writable_fields(descriptor: Descriptor) -> dict[str, FieldDescriptor]:
+    """The fields that a YAML file may have, by name, as declared."""
+    return {field.name: field for field in descriptor.fields if not has_option(field, options_pb2.internal)}
+
+
+def has_option(field: FieldDescriptor, option: Any) -> bool:
+    """Whether a field is marked with one of the options that are true or false."""
+    return bool(field.GetOptions().Extensions[option])
+
+
+def limit(field: FieldDescriptor, option: Any) -> int | None:
+    """The value of `least` or `greatest`, None where the field has none."""
+    options = field.GetOptions()
+    return int(options.Extensions[option]) if options.HasExtension(option) else None
+
+
+def number_range(field: FieldDescriptor) -> tuple[int, int]:
+    """What an integer field may hold: what its type can, and what it declares."""
+    least, greatest = INT_RANGES[field.cpp_type]
+    declared_least, declared_greatest = limit(field, options_pb2.least), limit(field, options_pb2.greatest)
+    return (
+        least if declared_least is None else max(least, declared_least),
+        greatest if declared_greatest is None else min(greatest, declared_greatest),
+    )
+
+
+def format_limit(field: FieldDescriptor, bound: int) -> str:
+    """A limit as it would be written."""
+    if has_option(field, options_pb2.duration):
+        return format_duration_us(bound)
+    return format_bytes(bound) if has_option(field, options_pb2.size) else str(bound)
+
+
+def choices_of(field: FieldDescriptor, option: Any) -> EnumDescriptor | None:
+    """The enum that `choices` or `suggestions` names; raises `OptionError` where there is none."""
+    name = field.GetOptions().Extensions[option]
+    if not name:
+        return None
+    try:
+        return cast(Descriptor, field.containing_type).file.pool.FindEnumTypeByName(name)
+    except KeyError as error:
+        raise OptionError(f"field {field.full_name} names the enum {name!r}, which does not exist") from error
+
+
+def is_map(field: FieldDescriptor) -> bool:
+    return field.message_type is not None and bool(field.message_type.GetOptions().map_entry)
+
+
+def accepts_null(field: FieldDescriptor) -> bool:
+    if field.enum_type is not None:
+        # A choice may be called so: `on_error: null`.
+        return "null" in enum_names(field.enum_type)
+    return field.message_type is not None and field.message_type.full_name == "google.protobuf.Value"
+
+
+def enum_names(enum: EnumDescriptor) -> dict[str, int]:
+    """The names a YAML file may use, in lower case, without the enum's name as a prefix.
+
+    The value 0 called UNSPECIFIED means that nothing was written, and cannot be written.
+    """
+    prefix = _upper_snake(enum.name) + "_"
+    names = [value.name for value in enum.values]
+    cut = len(prefix) if all(name.startswith(prefix) for name in names) else 0
+    short = {value.name[cut:].lower(): value.number for value in enum.values}
+    return {name: number for name, number in short.items() if not (number == 0 and name.endswith("unspecified"))}
+
+
+def _upper_snake(name: str) -> str:
+    return "".join(f"_{letter}" if letter.isupper() and place else letter for place, letter in enumerate(name)).upper()
