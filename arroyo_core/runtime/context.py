@@ -107,6 +107,8 @@ class RuntimeSourceContext(RuntimeContext, SourceContext):
         self._started = monotonic()
         self._rows = 0
         self._bytes = 0
+        #: How long the source has waited: for rows of its own, and for the task to take them.
+        self.waited_ns = 0
         self._cancelled = threading.Event()
 
     def start_clock(self) -> None:
@@ -137,9 +139,11 @@ class RuntimeSourceContext(RuntimeContext, SourceContext):
         return None if self._budget.rows is None else max(0, self._budget.rows - self._rows)
 
     def wait(self, seconds: float) -> ControlMessage | None:
+        since_ns = time.perf_counter_ns()
         until = self._monotonic() + seconds
         while (message := self.control()) is None and (left := until - self._monotonic()) > 0:
             self._cancelled.wait(min(left, _LOOK_S, self._seconds_left() or _LOOK_S))
+        self.waited_ns += time.perf_counter_ns() - since_ns
         return message
 
     def _is_spent(self) -> bool:

@@ -6,11 +6,14 @@ import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from arroyo_core.errors import StateError
+from arroyo_core.proto.state_pb2 import CheckpointMetadata
 from arroyo_core.runtime.events import Event, event_line
 from arroyo_core.runtime.results import EpochResult
 from arroyo_core.state import StorageProvider, paths
+from arroyo_core.state.failures import MissingFileError
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +40,8 @@ class EventLog:
 
     def add_epoch(self, result: EpochResult) -> None:
         """What an epoch came to, for people and tools."""
-        self._lines.append(json.dumps({"event": "Epoch", **result.summary()}))
+        line = {"event": "Epoch", **result.summary(), "operators": result.operator_summaries()}
+        self._lines.append(json.dumps(line))
 
     def take(self, epoch: int) -> list[str]:
         """The lines that led to `epoch`, to be written by `write`."""
@@ -57,3 +61,15 @@ class EventLog:
         if self._last is not None and self._lines:
             epoch, lines = self._last
             self.write(epoch, generation, lines + self._lines)
+
+
+def read_epoch(storage: StorageProvider, checkpoint: CheckpointMetadata) -> dict[str, Any] | None:
+    """What the log of a checkpoint says its epoch came to; None where there is no whole log."""
+    try:
+        data = storage.read(paths.event_log(checkpoint.job_id, checkpoint.epoch, checkpoint.generation))
+        lines = [json.loads(line) for line in data.splitlines()]
+    except (MissingFileError, ValueError):
+        # Logs are written without waiting for the disk: one may be torn after a crash.
+        return None
+    epochs = (line for line in lines if isinstance(line, dict) and line.get("event") == "Epoch")
+    return next((line for line in epochs if line.get("epoch") == checkpoint.epoch), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -10,6 +11,7 @@ from arroyo_core.graph.plan import Plan
 from arroyo_core.proto import exchange_pb2 as pb
 from arroyo_core.proto.state_pb2 import CheckpointMetadata
 from arroyo_core.runtime.metrics import OperatorMetrics
+from arroyo_core.state.merge import table_files
 from arroyo_core.state.protocol import referenced_sizes
 
 
@@ -35,6 +37,40 @@ class EpochResult:
     checkpoint_s: float = 0.0
     #: From being accepted until it was committed; beside the next epoch.
     commit_s: float = 0.0
+    #: By operator id: all its checkpoint refers to. Operators without tables are absent.
+    operator_state_bytes: Mapping[str, int] = field(default_factory=dict)
+    #: By operator id: the least last event-time watermark of its subtasks; absent until all have one, and at the end.
+    operator_watermarks_us: Mapping[str, int] = field(default_factory=dict)
+
+    def busy_shares(self) -> dict[str, float]:
+        """By operator id: the part of the epoch that its busiest subtask spent in it, for which the others wait."""
+        busy_ns = dict.fromkeys(self.operators, 0)
+        for (operator_id, _), metrics in self.subtasks.items():
+            busy_ns[operator_id] = max(busy_ns[operator_id], metrics.busy_ns)
+        epoch_ns = self.duration_s * 1e9
+        return {name: min(1.0, busy / epoch_ns) if epoch_ns else 0.0 for name, busy in busy_ns.items()}
+
+    def slowest(self) -> str | None:
+        """The operator with the greatest busy share; None where nothing was done."""
+        shares = self.busy_shares()
+        return max(shares, key=shares.__getitem__) if any(shares.values()) else None
+
+    def operator_summaries(self) -> dict[str, dict[str, int | float | None]]:
+        """The numbers of each operator, by its id."""
+        shares = self.busy_shares()
+        return {
+            name: {
+                "rows_in": metrics.rows_received,
+                "rows_out": metrics.rows_sent,
+                "bytes_in": metrics.bytes_received,
+                "bytes_out": metrics.bytes_sent,
+                "busy_s": round(metrics.busy_ns / 1e9, 6),
+                "busy_share": round(shares[name], 4),
+                "state_bytes": self.operator_state_bytes.get(name, 0),
+                "watermark_us": self.operator_watermarks_us.get(name),
+            }
+            for name, metrics in self.operators.items()
+        }
 
     def summary(self) -> dict[str, int | float | bool | None]:
         """The numbers of the epoch as a whole."""
@@ -98,9 +134,11 @@ def epoch_result(
     subtasks: dict[tuple[str, int], OperatorMetrics] = {}
     source_rows = 0
     watermarks = []
+    by_operator: dict[str, list[int | None]] = defaultdict(list)
     for report in reports:
         for item in report.operators:
             metrics = _metrics(item)
+            by_operator[item.operator_id].append(item.watermark_us if item.HasField("watermark_us") else None)
             subtasks[item.operator_id, report.subtask] = metrics
             merge_metrics(operators[item.operator_id], metrics)
             if item.finish_type:
@@ -121,7 +159,24 @@ def epoch_result(
         checkpoint_s=max(
             ((operator.finish_time_us - operator.start_time_us) / 1e6 for operator in checkpoint.operators), default=0.0
         ),
+        operator_state_bytes=operator_state_bytes(checkpoint),
+        operator_watermarks_us={
+            operator_id: least
+            for operator_id, times in by_operator.items()
+            if None not in times and (least := min(time for time in times if time is not None)) < END_OF_TIME_US
+        },
     )
+
+
+def operator_state_bytes(checkpoint: CheckpointMetadata) -> dict[str, int]:
+    """All that each operator's tables refer to, by operator id."""
+    found = {}
+    for operator in checkpoint.operators:
+        tables = operator.table_checkpoint_metadata.values()
+        # A file that two subtasks share counts once.
+        sizes = {file.path: file.size_bytes for table in tables for file in table_files(table)}
+        found[operator.operator_metadata.operator_id] = sum(sizes.values())
+    return found
 
 
 def _metrics(report: pb.OperatorReport) -> OperatorMetrics:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -70,6 +71,8 @@ class SourceNode:
                 with self._boundary:
                     finish_type = self.source.run(self.ctx, collector)
             finally:
+                # `run` was charged as a whole.
+                self.ctx.metrics.busy_ns -= self.ctx.waited_ns
                 with self._boundary:
                     self.source.on_close(self.ctx)
         except OperatorError as error:
@@ -104,13 +107,11 @@ class QueueCollector(SourceCollector):
         batch = conform(batch, ctx.output_schema)
         ctx.metrics.send(batch)
         ctx.spend(batch)
-        if not self.put(SourceEvent(self._node, batch=batch)):
-            raise _CancelledError
+        self._hand_over(SourceEvent(self._node, batch=batch))
 
     def broadcast_watermark(self, watermark: Watermark) -> None:
         self._node.ctx.advance(watermark)
-        if not self.put(SourceEvent(self._node, watermark=watermark)):
-            raise _CancelledError
+        self._hand_over(SourceEvent(self._node, watermark=watermark))
 
     def put(self, event: SourceEvent) -> bool:
         """Whether the task took it; it did not if it is gone."""
@@ -121,3 +122,9 @@ class QueueCollector(SourceCollector):
                 continue
             return True
         return False
+
+    def _hand_over(self, event: SourceEvent) -> None:
+        since_ns = time.perf_counter_ns()
+        if not self.put(event):
+            raise _CancelledError
+        self._node.ctx.waited_ns += time.perf_counter_ns() - since_ns
