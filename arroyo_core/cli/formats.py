@@ -20,8 +20,13 @@ def format_size(size_bytes: int) -> str:
     return f"{size:.1f} TiB"
 
 
-def format_lag(time_us: int) -> str:
-    seconds = time.time() - time_us / 1e6
+def format_lag(time_us: int, *, now_us: int | None = None) -> str:
+    """How far a time is behind the clock, or behind `now_us`."""
+    now_s = time.time() if now_us is None else now_us / 1e6
+    return format_duration(now_s - time_us / 1e6)
+
+
+def format_duration(seconds: float) -> str:
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
         if abs(seconds) >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
