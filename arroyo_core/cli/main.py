@@ -17,6 +17,7 @@ from arroyo_core.cli.arguments import parallelism, port, restarts
 from arroyo_core.cli.bundles import add_insecure
 from arroyo_core.cli.diagnostics import render_mistake
 from arroyo_core.cli.exits import FAILURE, INTERRUPTED, MISTAKE
+from arroyo_core.cli.parameters import add_set
 from arroyo_core.errors import ArroyoError, Domain, InvalidPipelineError, OperatorError, PipelineError, error_domain
 from arroyo_core.runtime.job import MAX_RESTARTS
 
@@ -77,6 +78,7 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         help="a Spark setting; may be repeated",
     )
     add_insecure(parser)
+    add_set(parser)
     start.add_arguments(parser)
     parser.add_argument(
         "--max-restarts",

@@ -11,6 +11,7 @@ from arroyo_core.cli.arguments import checkpoint, parallelism
 from arroyo_core.cli.bundles import add_insecure, bundle_opener
 from arroyo_core.cli.comparison import comparison_json, comparison_text, needs_allow_drop
 from arroyo_core.cli.exits import MISTAKE, OK
+from arroyo_core.cli.parameters import add_set, given_parameters
 from arroyo_core.errors import SetupError
 from arroyo_core.graph import plan_file
 from arroyo_core.graph.views import VIEWS, render_json
@@ -39,6 +40,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "--allow-drop or --accept-udf-change",
     )
     add_insecure(parser)
+    add_set(parser)
     parser.set_defaults(command=plan)
 
 
@@ -52,6 +54,7 @@ def plan(args: argparse.Namespace) -> int:
         environment=os.environ,
         parallelism=args.parallelism,
         bundles=bundle_opener(args),
+        parameters=given_parameters(args),
     )
     if args.against is None:
         print(VIEWS[args.format](pipeline), end="")

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from types import FrameType
 
+from arroyo_core.cli.parameters import given_parameters
 from arroyo_core.cli.progress import Progress, print_summary
 from arroyo_core.cli.start import start_options
 from arroyo_core.errors import SetupError
@@ -27,7 +28,12 @@ def run(args: argparse.Namespace) -> int:
     _set_up_logging(progress, is_debug=args.debug)
     conf = parse_conf(args.conf or [])
     options = start_options(args)
-    pipeline = Pipeline.from_yaml(args.file, parallelism=args.parallelism, allow_unpinned=args.insecure_udfs)
+    pipeline = Pipeline.from_yaml(
+        args.file,
+        parallelism=args.parallelism,
+        allow_unpinned=args.insecure_udfs,
+        parameters=given_parameters(args),
+    )
     plan = pipeline.plan
     pipeline.check_start(options)
     metrics = JobMetrics(plan)

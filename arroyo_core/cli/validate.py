@@ -10,6 +10,7 @@ import sys
 from arroyo_core.cli.bundles import add_insecure, bundle_opener
 from arroyo_core.cli.diagnostics import mistake_json, render_mistake
 from arroyo_core.cli.exits import MISTAKE, OK
+from arroyo_core.cli.parameters import add_set, given_parameters
 from arroyo_core.errors import InvalidPipelineError, PipelineError
 from arroyo_core.graph import Plan, plan_pipeline
 from arroyo_core.graph.views.labels import count
@@ -26,6 +27,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument("files", nargs="+", metavar="FILE", help="a pipeline in YAML")
     parser.add_argument("--json", action="store_true", help="print the mistakes as a JSON list on stdout")
     add_insecure(parser)
+    add_set(parser)
     parser.set_defaults(command=validate)
 
 
@@ -33,7 +35,13 @@ def validate(args: argparse.Namespace) -> int:
     mistakes: list[PipelineError] = []
     for file in args.files:
         try:
-            plan = plan_pipeline(file, plugins=installed_plugins(), environment=os.environ, bundles=bundle_opener(args))
+            plan = plan_pipeline(
+                file,
+                plugins=installed_plugins(),
+                environment=os.environ,
+                bundles=bundle_opener(args),
+                parameters=given_parameters(args),
+            )
         except InvalidPipelineError as invalid:
             mistakes += invalid.errors
             if not args.json:

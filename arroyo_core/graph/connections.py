@@ -16,9 +16,8 @@ def unique_nodes(nodes: Sequence[NodeSpec], mistakes: Mistakes) -> dict[str, Nod
     for node in nodes:
         first = unique.setdefault(node.id, node)
         if first is not node:
-            mistakes.add(
-                f"a node {node.id!r} is already in line {first.at.line}: ids must be unique", at=node.at, value=node.id
-            )
+            place = f"line {first.at.line}" if first.at.file == node.at.file else str(first.at)
+            mistakes.add(f"a node {node.id!r} is already in {place}: ids must be unique", at=node.at, value=node.id)
     return unique
 
 

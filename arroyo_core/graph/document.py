@@ -47,6 +47,8 @@ class Scalar:
     written: str
     is_plain: bool
     is_substituted: bool = False
+    #: Holds a parameter's value: text where text is wanted, whatever else it may mean.
+    is_parameter: bool = False
     #: A mistake is recorded for it already (a variable that is not set): say nothing more about it.
     is_unresolved: bool = False
     size: int = 1

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from urllib.parse import quote, quote_plus
 
 #: A part of a value is hidden as well, because parsers quote parts: from this many letters on,
@@ -13,7 +14,7 @@ _LEAST_PART = 3
 #: and, where somebody cut it short, from this many on.
 _LEAST_PREFIX = 4
 _WORD = re.compile(r"\w+")
-_REFERENCE = re.compile(r"\$\$|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<default>:-[^}]*)?\}|\$\{")
+REFERENCE = re.compile(r"\$\$|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<default>:-[^}]*)?\}|\$\{")
 
 #: A value shorter than this is only replaced where it stands as a word, or texts would become unreadable.
 _WORD_LENGTH = 4
@@ -29,11 +30,18 @@ class Environment:
     #: What to show for each word of the values.
     _parts: dict[str, str] = field(default_factory=dict, repr=False)
 
-    def substitute(self, text: str, report: Callable[[str, str], None]) -> str:
+    def substitute(
+        self,
+        text: str,
+        report: Callable[[str, str], None],
+        *,
+        parameters: Mapping[str, str] = MappingProxyType({}),
+    ) -> str:
         """Replace `${NAME}` and `${NAME:-default}`, and `$$` by a dollar sign.
 
         `report(message, reference)` is called for each reference that cannot be replaced. As in a
-        shell, the default also stands for a variable that is set to nothing.
+        shell, the default also stands for a variable that is set to nothing. A name of `parameters` has
+        its value there, which is no secret.
         """
 
         def replacement(match: re.Match[str]) -> str:
@@ -43,16 +51,17 @@ class Environment:
             if name is None:
                 report("'${' begins no variable: write ${NAME} or ${NAME:-default}, or $$ for a dollar sign", reference)
                 return reference
-            value = self.variables.get(name)
+            value = parameters[name] if name in parameters else self.variables.get(name)
             if default is not None and not value:
                 return str(default[2:])
             if value is None:
                 report(f"environment variable {name} is not set; set it, or write ${{{name}:-default}}", reference)
                 return reference
-            self._remember(value, f"${{{name}}}")
+            if name not in parameters:
+                self._remember(value, f"${{{name}}}")
             return value
 
-        return _REFERENCE.sub(replacement, text)
+        return REFERENCE.sub(replacement, text)
 
     def redact(self, text: str) -> str:
         """`text` with every value that was read from the environment, and every word of one, as `${NAME}`.

@@ -1,12 +1,11 @@
 """Reads YAML into values with places, on PyYAML's events; its traps are closed on purpose.
 
-Refused: duplicate keys, tags, several documents, aliases that explode or contain themselves,
-deep nesting. Merge keys (`<<`) work. What a scalar means is decided in `document`.
+Refused: duplicate keys, tags other than `!include`, several documents, aliases that explode or contain
+themselves, deep nesting. Merge keys (`<<`) work. What a scalar means is decided in `document`.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -27,9 +26,12 @@ from yaml.events import (
 from yaml.reader import ReaderError
 
 from arroyo_core.errors import Location
-from arroyo_core.graph.document import Entry, Scalar, YamlList, YamlMap, YamlValue
+from arroyo_core.graph.document import Entry, Scalar, YamlList, YamlMap, YamlValue, is_unresolved
 from arroyo_core.graph.environment import Environment
+from arroyo_core.graph.includes import INCLUDE, Includes
 from arroyo_core.graph.mistakes import Mistakes
+from arroyo_core.graph.references import References
+from arroyo_core.graph.text import decode, place_in, split_lines
 
 if TYPE_CHECKING:
     from yaml._yaml import Mark as CMark
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
 MAX_ALIASED_VALUES = 10_000
 MAX_DEPTH = 64
 
-_LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _MERGE = "<<"
 _HINTS = {
     "mapping values are not allowed here": "a value that contains ': ' must be in quotes",
@@ -49,43 +50,57 @@ _HINTS = {
 }
 
 
+__all__ = ["MAX_ALIASED_VALUES", "MAX_DEPTH", "decode", "is_include", "load_document", "parse_events", "split_lines"]
+
+
 class _UnreadableError(Exception):
     """What follows cannot be made sense of; the mistake is recorded."""
 
 
-def load_document(text: str, *, file: str, environment: Environment, mistakes: Mistakes) -> YamlValue | None:
-    """The one document of `text`, None where it cannot be read at all; mistakes are recorded."""
+def load_document(
+    text: str,
+    *,
+    file: str,
+    environment: Environment,
+    mistakes: Mistakes,
+    references: References | None = None,
+    includes: Includes | None = None,
+) -> YamlValue | None:
+    """The one document of `text`, None where it cannot be read at all; mistakes are recorded.
+
+    Without `references` only the environment is known. Included files are read through `includes`.
+    """
+    references = references or References(environment)
+    includes = includes or Includes()
+    with includes.entered(file, text):
+        return _compose(text, file, references, includes, mistakes)
+
+
+def parse_events(text: str, *, file: str, mistakes: Mistakes) -> list[Event] | None:
+    """PyYAML's events of a text, None with a mistake where it is no YAML."""
     try:
-        loader = yaml.SafeLoader(text)
-    except ReaderError as error:
-        at = _place(text, error.position, file)
-        mistakes.add(f"the character #x{error.character:04x} is not allowed in YAML", at=at)
+        return list(_events(yaml.SafeLoader(text)))
+    except (ReaderError, yaml.MarkedYAMLError) as error:
+        _add_syntax_error(error, text, file, mistakes)
         return None
+
+
+def _compose(
+    text: str, file: str, references: References, includes: Includes, mistakes: Mistakes, depth: int = 0
+) -> YamlValue | None:
     try:
-        return _Composer(_events(loader), text, file, environment, mistakes).document()
-    except yaml.MarkedYAMLError as error:
+        events = _events(yaml.SafeLoader(text))
+        return _Composer(events, text, file, references, includes, mistakes, depth=depth).document()
+    except (ReaderError, yaml.MarkedYAMLError) as error:
         _add_syntax_error(error, text, file, mistakes)
         return None
     except _UnreadableError:
         return None
 
 
-def decode(data: bytes, *, file: str, mistakes: Mistakes) -> str | None:
-    """The text of a file, None with a mistake where it is not UTF-8. A byte-order mark is dropped."""
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        before = data[: error.start].decode("utf-8-sig", errors="replace")
-        mistakes.add(
-            f"the file is not UTF-8: byte 0x{data[error.start]:02x} cannot be read",
-            at=_place(before, len(before), file),
-        )
-        return None
-
-
-def split_lines(text: str) -> list[str]:
-    """The lines of a text as YAML counts them."""
-    return _LINE_BREAK.split(text)
+def is_include(event: Event) -> bool:
+    """Whether a value is that of another file."""
+    return isinstance(event, ScalarEvent) and event.tag == INCLUDE
 
 
 def _events(loader: yaml.SafeLoader) -> Iterator[Event]:
@@ -98,26 +113,25 @@ def _mark(mark: Mark | CMark | None) -> Mark | CMark:
     return mark
 
 
-def _place(text: str, index: int, file: str) -> Location:
-    lines = split_lines(text[:index])
-    return Location(file, len(lines), len(lines[-1]) + 1)
-
-
-def _add_syntax_error(error: yaml.MarkedYAMLError, text: str, file: str, mistakes: Mistakes) -> None:
+def _add_syntax_error(error: ReaderError | yaml.MarkedYAMLError, text: str, file: str, mistakes: Mistakes) -> None:
+    if isinstance(error, ReaderError):
+        at = place_in(text, error.position, file)
+        mistakes.add(f"the character #x{error.character:04x} is not allowed in YAML", at=at)
+        return
     mark = error.problem_mark or error.context_mark
     if error.context_mark and (error.problem or "").startswith("found unexpected end of stream"):
         mark = error.context_mark
-    at = Location(file, mark.line + 1, mark.column + 1) if mark else None
+    place = Location(file, mark.line + 1, mark.column + 1) if mark else None
     problem = error.problem or "this is not YAML"
     if mark and text[mark.index : mark.index + 1] == "\t":
-        mistakes.add("a tab cannot be used here: indent with spaces", at=at)
+        mistakes.add("a tab cannot be used here: indent with spaces", at=place)
         return
     if mark and text[mark.index - 1 : mark.index + 1] == "${":
-        mistakes.add('inside { } or [ ], ${NAME} must be in quotes: "${NAME}"', at=at)
+        mistakes.add('inside { } or [ ], ${NAME} must be in quotes: "${NAME}"', at=place)
         return
     hint = next((hint for start, hint in _HINTS.items() if problem.startswith(start)), None)
     context = f" {error.context}" if error.context else ""
-    mistakes.add(f"YAML syntax:{context} {problem}" + (f"; {hint}" if hint else ""), at=at)
+    mistakes.add(f"YAML syntax:{context} {problem}" + (f"; {hint}" if hint else ""), at=place)
 
 
 @dataclass(slots=True)
@@ -125,7 +139,8 @@ class _Composer:
     events: Iterator[Event]
     text: str
     file: str
-    environment: Environment
+    references: References
+    includes: Includes
     mistakes: Mistakes
     depth: int = 0
     aliased_values: int = 0
@@ -137,13 +152,15 @@ class _Composer:
         assert isinstance(event, StreamStartEvent)
         event = next(self.events)
         if not isinstance(event, DocumentStartEvent):
-            self.mistakes.add("the file is empty: a pipeline needs a name and nodes", at=Location(self.file, 1, 1))
+            what = "the file is empty" + ("" if self.includes.is_nested else ": a pipeline needs a name and nodes")
+            self.mistakes.add(what, at=Location(self.file, 1, 1))
             return None
         value = self.value(next(self.events))
         next(self.events)
         event = next(self.events)
         if isinstance(event, DocumentStartEvent):
-            self.mistakes.add("a second document begins here: a file holds one pipeline", at=self.at(event))
+            what = "value" if self.includes.is_nested else "pipeline"
+            self.mistakes.add(f"a second document begins here: a file holds one {what}", at=self.at(event))
         return value
 
     def value(self, event: Event) -> YamlValue:
@@ -161,7 +178,10 @@ class _Composer:
 
     def content(self, event: NodeEvent) -> YamlValue:
         if isinstance(event, ScalarEvent):
-            return self.scalar(event)
+            return self.included(event) if is_include(event) else self.scalar(event)
+        if getattr(event, "tag", None) == INCLUDE:
+            self.mistakes.add(f"{INCLUDE} takes the path of a file: {INCLUDE} nodes.yaml", at=self.at(event))
+            raise _UnreadableError
         self.depth += 1
         if self.depth > MAX_DEPTH:
             self.mistakes.add(f"values are nested more than {MAX_DEPTH} deep", at=self.at(event))
@@ -180,26 +200,46 @@ class _Composer:
 
         reported: list[str] = []
 
-        def report(message: str, reference: str) -> None:
+        def report(message: str, reference: str, suggestion: str | None) -> None:
             reported.append(reference)
             found = max(raw.find(reference), 0)
-            place = _place(self.text, start + found, self.file)
-            self.mistakes.add(message, at=place, value=reference)
+            place = place_in(self.text, start + found, self.file)
+            self.mistakes.add(message, at=place, value=reference, suggestion=suggestion)
 
-        text = self.environment.substitute(event.value, report)
+        resolved = self.references.resolve(event.value, report)
         return Scalar(
             at=at,
-            text=text,
-            written=event.value,
-            is_plain=is_plain,
-            is_substituted="${" in event.value,
-            is_unresolved=bool(reported),
+            text=resolved.text,
+            written=resolved.written,
+            is_plain=is_plain if resolved.is_plain is None else resolved.is_plain,
+            is_substituted=resolved.is_substituted,
+            is_parameter=resolved.is_parameter,
+            is_unresolved=bool(reported) or resolved.is_missing,
         )
 
+    def included(self, event: ScalarEvent) -> YamlValue:
+        """The value of another file; where it cannot be read, a mistake is recorded and it counts as unresolved."""
+        path = self.scalar(event)
+        unresolved = replace(path, is_unresolved=True)
+        if path.is_unresolved:
+            return unresolved
+        if path.is_substituted:
+            message = "the path of an !include cannot be read from the environment; a parameter can be used"
+            self.mistakes.add(message, at=path.at, value=path.written)
+            return unresolved
+        found = self.includes.open(path.text, at=path.at, mistakes=self.mistakes)
+        if found is None:
+            return unresolved
+        with self.includes.entered(*found):
+            value = _compose(found[1], found[0], self.references, self.includes, self.mistakes, self.depth)
+        return unresolved if value is None else value
+
     def sequence(self, start: Event) -> YamlList:
-        items = []
+        items: list[YamlValue] = []
         while not isinstance(event := next(self.events), SequenceEndEvent):
-            items.append(self.value(event))
+            value = self.value(event)
+            # A list that is included into a list becomes part of it: its nodes are nodes like the others.
+            items += value.items if isinstance(value, YamlList) and is_include(event) else (value,)
         return YamlList(at=self.at(start), items=tuple(items), size=1 + sum(item.size for item in items))
 
     def mapping(self, start: Event) -> YamlMap:
@@ -231,6 +271,8 @@ class _Composer:
             self.mistakes.add("a key must be a string, not a list, a mapping or an alias", at=self.at(event))
             raise _UnreadableError
         self.refuse_tag(event)
+        if is_include(event):
+            self.mistakes.add("a key cannot be included", at=self.at(event))
         key = Scalar(at=self.at(event), text=event.value, written=event.value, is_plain=event.style is None)
         if not key.text:
             self.mistakes.add("a key is missing before ':'", at=key.at)
@@ -241,7 +283,7 @@ class _Composer:
     def merge_sources(self, value: YamlValue) -> list[YamlMap]:
         sources = value.items if isinstance(value, YamlList) else (value,)
         maps = [source for source in sources if isinstance(source, YamlMap)]
-        if len(maps) != len(sources):
+        if not all(isinstance(source, YamlMap) or is_unresolved(source) for source in sources):
             self.mistakes.add("'<<' merges a mapping or a list of mappings", at=value.at)
         return maps
 
@@ -264,7 +306,7 @@ class _Composer:
 
     def refuse_tag(self, event: NodeEvent) -> None:
         tag = getattr(event, "tag", None)
-        if tag is not None:
+        if tag is not None and tag != INCLUDE:
             written = tag.replace("tag:yaml.org,2002:", "!!")
             self.mistakes.add(
                 f"tags such as {written} are not allowed; put a value in quotes to make it a string",

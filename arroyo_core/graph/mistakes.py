@@ -43,8 +43,11 @@ class Mistakes:
             self._errors.setdefault(key, error)
 
     def sorted(self) -> list[PipelineError]:
-        """By place; what has no place comes first."""
-        return sorted(self._errors.values(), key=lambda error: (error.at.line, error.at.column) if error.at else (0, 0))
+        """By file and place; what has no place comes first."""
+        return sorted(
+            self._errors.values(),
+            key=lambda error: (error.at.file, error.at.line, error.at.column) if error.at else ("", 0, 0),
+        )
 
     def raise_if_any(self) -> None:
         if self._errors:

@@ -5,22 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from arroyo_core.api import DisplayableOperator
 from arroyo_core.graph.chaining import derive_chains
 from arroyo_core.graph.connections import check_connections, resolve_inputs, unique_nodes
 from arroyo_core.graph.environment import Environment
 from arroyo_core.graph.guarantees import NodeGuarantee
-from arroyo_core.graph.loader import decode, load_document
 from arroyo_core.graph.mistakes import Mistakes
 from arroyo_core.graph.operators import PlannedOperator, construct_operator
+from arroyo_core.graph.parameters import Given
 from arroyo_core.graph.partials import insert_partials
 from arroyo_core.graph.plan import Node, Plan
 from arroyo_core.graph.pruning import derive_source_schemas
 from arroyo_core.graph.schemas import TypedNode, type_nodes
 from arroyo_core.graph.spec import MAX_PARALLELISM, PipelineSpec, read_spec
+from arroyo_core.graph.text import decode
 from arroyo_core.graph.topology import topological_order
 from arroyo_core.graph.udfs import BundleLoader, load_udfs
+from arroyo_core.graph.written import WrittenPipeline, load_pipeline
 from arroyo_core.plugin import PluginSet
 
 
@@ -35,6 +38,9 @@ class PlannedPipeline:
     sinks: frozenset[str]
     guarantees: Mapping[str, NodeGuarantee]
     redact: Callable[[str], str] = field(repr=False)
+    written: WrittenPipeline = field(repr=False)
+    spec: PipelineSpec = field(repr=False)
+    operators: Mapping[str, PlannedOperator] = field(repr=False)
 
 
 def plan_pipeline(
@@ -44,14 +50,22 @@ def plan_pipeline(
     environment: Mapping[str, str],
     parallelism: int | None = None,
     bundles: BundleLoader | None = None,
+    parameters: Mapping[str, Given] = MappingProxyType({}),
 ) -> Plan:
     """The plan of a pipeline file.
 
     `parallelism` replaces the pipeline's own number, not that of single nodes. Reads schemas
     through the plugins, and runs nothing. `bundles` opens the pipeline's `udfs`, which are imported.
-    Raises `InvalidPipelineError` with every mistake.
+    `parameters` are values for those that the file declares. Raises `InvalidPipelineError` with every mistake.
     """
-    return plan_file(path, plugins=plugins, environment=environment, parallelism=parallelism, bundles=bundles).plan
+    return plan_file(
+        path,
+        plugins=plugins,
+        environment=environment,
+        parallelism=parallelism,
+        bundles=bundles,
+        parameters=parameters,
+    ).plan
 
 
 def plan_text(
@@ -62,10 +76,11 @@ def plan_text(
     file: str = "<text>",
     parallelism: int | None = None,
     bundles: BundleLoader | None = None,
+    parameters: Mapping[str, Given] = MappingProxyType({}),
 ) -> Plan:
-    """Like `plan_pipeline`, from YAML in memory; `file` is its name in errors."""
+    """Like `plan_pipeline`, from YAML in memory; `file` is its name in errors, and included files are near it."""
     mistakes = Mistakes()
-    return _plan(text, file, plugins, Environment(environment), parallelism, bundles, mistakes).plan
+    return _plan(text, file, plugins, Environment(environment), parallelism, bundles, parameters, mistakes).plan
 
 
 def plan_file(
@@ -75,14 +90,30 @@ def plan_file(
     environment: Mapping[str, str],
     parallelism: int | None = None,
     bundles: BundleLoader | None = None,
+    parameters: Mapping[str, Given] = MappingProxyType({}),
+    keeps_columns: bool = False,
 ) -> PlannedPipeline:
-    """Like `plan_pipeline`, with what a person may be shown."""
+    """Like `plan_pipeline`, with what a person may be shown.
+
+    With `keeps_columns` sources give all their columns, also those that no node needs.
+    """
     mistakes = Mistakes()
-    text = _read(path, mistakes)
-    return _plan(text, str(path), plugins, Environment(environment), parallelism, bundles, mistakes)
+    text = read_text(path, mistakes)
+    return _plan(
+        text,
+        str(path),
+        plugins,
+        Environment(environment),
+        parallelism,
+        bundles,
+        parameters,
+        mistakes,
+        keeps_columns=keeps_columns,
+    )
 
 
-def _read(path: str | Path, mistakes: Mistakes) -> str:
+def read_text(path: str | Path, mistakes: Mistakes) -> str:
+    """The text of a file; raises `InvalidPipelineError` where it cannot be read."""
     text = None
     try:
         text = decode(Path(path).read_bytes(), file=str(path), mistakes=mistakes)
@@ -101,15 +132,18 @@ def _plan(
     environment: Environment,
     parallelism: int | None,
     bundles: BundleLoader | None,
+    parameters: Mapping[str, Given],
     mistakes: Mistakes,
+    *,
+    keeps_columns: bool = False,
 ) -> PlannedPipeline:
     if parallelism is not None and not 1 <= parallelism <= MAX_PARALLELISM:
         mistakes.add(f"parallelism must be between 1 and {MAX_PARALLELISM}", at=None, value=parallelism)
-    root = load_document(text, file=file, environment=environment, mistakes=mistakes)
-    if root is None:
+    written = load_pipeline(text, file=file, environment=environment, given=parameters, mistakes=mistakes)
+    if written is None:
         mistakes.raise_if_any()
         raise AssertionError("a document that cannot be read has a mistake")
-    spec = read_spec(root, mistakes)
+    spec = read_spec(written.root, mistakes)
     plugins, pins = load_udfs(spec, bundles, plugins=plugins, environment=environment, mistakes=mistakes)
     nodes = unique_nodes(spec.nodes, mistakes)
     # Also those of a taken id: their operators and configs have mistakes of their own to report.
@@ -127,7 +161,7 @@ def _plan(
     widths = {name: nodes[name].parallelism or parallelism or spec.parallelism for name in order}
     typed = type_nodes(order, operators, widths)
     mistakes.raise_if_any()
-    sources = derive_source_schemas(order, operators, typed)
+    sources = {} if keeps_columns else derive_source_schemas(order, operators, typed)
     if any(typed[name].output_schema != schema for name, schema in sources.items()):
         typed = type_nodes(order, operators, widths, known=sources)
         mistakes.raise_if_any()
@@ -141,6 +175,9 @@ def _plan(
         sinks=frozenset(name for name in order if operators[name].is_sink),
         guarantees={node.id: operators[node.partial_of or node.id].guarantee() for node in plan.nodes.values()},
         redact=environment.redact,
+        written=written,
+        spec=spec,
+        operators=operators,
     )
 
 

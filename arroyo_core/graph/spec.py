@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from arroyo_core.errors import Location
-from arroyo_core.graph.document import Entry, Scalar, YamlList, YamlMap, YamlValue, describe, shown
+from arroyo_core.graph.document import Entry, Scalar, YamlList, YamlMap, YamlValue, describe, is_unresolved, shown
 from arroyo_core.graph.mistakes import Mistakes, nearest
 from arroyo_core.graph.plan import CheckpointSpec
 from arroyo_core.graph.values import read_duration_us, read_int, read_size, read_string
@@ -78,7 +78,7 @@ class PipelineSpec:
 
 def read_spec(root: YamlValue, mistakes: Mistakes) -> PipelineSpec:
     """What can be read of a pipeline; whatever is wrong is recorded and replaced by a default."""
-    keys = ("name", "parallelism", "checkpoint", "udfs", "nodes")
+    keys = ("name", "parameters", "parallelism", "checkpoint", "udfs", "nodes")
     fields = _fields(root, "a pipeline", keys, mistakes, required=("name", "nodes"))
     url = _optional(fields, "checkpoint")
     shown_url = url.entry("url") if isinstance(url, YamlMap) else None
@@ -98,6 +98,8 @@ def _fields(
     value: YamlValue, what: str, keys: Sequence[str], mistakes: Mistakes, *, required: Sequence[str] = ()
 ) -> dict[str, Entry]:
     """The known entries of a mapping, by key."""
+    if is_unresolved(value):
+        return {}
     if not isinstance(value, YamlMap):
         message = f"{what} must be a mapping with the keys {', '.join(keys)}, not {describe(value)}"
         mistakes.add(message, at=value.at, value=shown(value))
@@ -178,7 +180,7 @@ def _read_budget_bytes(value: YamlValue, mistakes: Mistakes) -> int | None:
 
 
 def _read_udfs(value: YamlValue | None, mistakes: Mistakes) -> tuple[UdfSpec, ...]:
-    if value is None:
+    if value is None or is_unresolved(value):
         return ()
     if not isinstance(value, YamlList):
         mistakes.add(
@@ -225,7 +227,7 @@ def _read_alias(value: YamlValue, mistakes: Mistakes) -> str | None:
 
 
 def _read_nodes(entry: Entry | None, mistakes: Mistakes) -> tuple[NodeSpec, ...]:
-    if entry is None:
+    if entry is None or is_unresolved(entry.value):
         return ()
     value = entry.value
     is_null = isinstance(value, Scalar) and value.is_null
@@ -254,7 +256,7 @@ def _read_node(value: YamlValue, index: int, mistakes: Mistakes) -> NodeSpec:
         operator_at=operator.value.at if operator else value.at,
         inputs=tuple(item for item in read if item is not None),
         inputs_at=inputs.at if inputs else (id_value.value.at if id_value else value.at),
-        has_valid_inputs=None not in read,
+        has_valid_inputs=None not in read and not is_unresolved(value),
         config=_optional(fields, "config"),
         parallelism=_read_parallelism(_optional(fields, "parallelism"), mistakes),
     )

@@ -40,6 +40,8 @@ def read_string(value: YamlValue, what: str, mistakes: Mistakes) -> str | None:
     scalar = _scalar(value, f"{what} must be a string", mistakes)
     if scalar is None:
         return None
+    if scalar.is_parameter:
+        return scalar.text
     if not isinstance(scalar.value, str):
         mistakes.add(
             f"{what} must be a string, not {describe(scalar)}; put it in quotes",

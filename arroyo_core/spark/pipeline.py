@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from arroyo_core.errors import SetupError
@@ -45,6 +46,7 @@ class PipelineFunctions:
         parallelism: int | None = None,
         environment: Mapping[str, str] | None = None,
         allow_unpinned: bool = False,
+        parameters: Mapping[str, str | int | float | bool] = MappingProxyType({}),
     ) -> Pipeline:
         """As `Pipeline.from_yaml`; the file calls the functions by their names."""
         plugins = installed_plugins()
@@ -55,6 +57,7 @@ class PipelineFunctions:
             environment=os.environ if environment is None else environment,
             parallelism=parallelism,
             bundles=BundleOpener(allows_unpinned=allow_unpinned, pickled=pickled),
+            parameters=parameters,
         )
         return Pipeline(plan, plugins)
 
@@ -74,13 +77,19 @@ class Pipeline:
         parallelism: int | None = None,
         environment: Mapping[str, str] | None = None,
         allow_unpinned: bool = False,
+        parameters: Mapping[str, str | int | float | bool] = MappingProxyType({}),
     ) -> Pipeline:
         """Read and check a pipeline file; raises `InvalidPipelineError` with every mistake in it.
 
         Imports the bundles that the file names. With `allow_unpinned` remote ones need no sha256.
+        `parameters` are values for the parameters that the file declares.
         """
         return PipelineFunctions().from_yaml(
-            path, parallelism=parallelism, environment=environment, allow_unpinned=allow_unpinned
+            path,
+            parallelism=parallelism,
+            environment=environment,
+            allow_unpinned=allow_unpinned,
+            parameters=parameters,
         )
 
     @classmethod
