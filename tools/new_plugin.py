@@ -53,7 +53,9 @@ def create(names: Names, into: Path) -> Path:
     target = into / names.distribution
     if target.exists():
         raise FileExistsError(f"{target} is already there")
-    shutil.copytree(TEMPLATE, target, ignore=shutil.ignore_patterns("__pycache__", "*_pb2.py", "*_pb2.pyi", ".*"))
+    shutil.copytree(
+        TEMPLATE, target, ignore=shutil.ignore_patterns("__pycache__", "*_pb2.py", "*_pb2.pyi", "*.binpb", ".*")
+    )
     (target / "src" / "arroyo_template").rename(target / "src" / names.package)
     for path in target.rglob("*"):
         if path.suffix in TEXT_FILES:

@@ -1,5 +1,8 @@
 """Regenerates every `_pb2.py` and `_pb2.pyi` from its `.proto`, or checks that this would change nothing.
 
+Plugins also get a `descriptors.binpb` with the comments of their protos, which compiled code has not: `arroyo docs`
+and `arroyo schema` read them there.
+
 python tools/proto.py [--check]
 """
 
@@ -21,8 +24,13 @@ def generate(sources: Path, protos: Sequence[Path], target: Path) -> None:
     """Run the pinned compiler over protos under `sources`; `arroyo_core/proto/options.proto` is on its path."""
     roots = dict.fromkeys((sources, ROOT))
     command = [sys.executable, "-m", "grpc_tools.protoc", *(f"-I{root}" for root in roots)]
-    command += [f"--python_out={target}", f"--pyi_out={target}", *map(str, protos)]
-    subprocess.run(command, check=True)
+    command += [f"--python_out={target}", f"--pyi_out={target}"]
+    if sources != ROOT:
+        # The package of the distribution is the folder above all its protos.
+        package = target / protos[0].relative_to(sources).parts[0]
+        package.mkdir(exist_ok=True)
+        command += ["--include_source_info", f"--descriptor_set_out={package / 'descriptors.binpb'}"]
+    subprocess.run([*command, *map(str, protos)], check=True)
 
 
 def regenerated(sources: Path) -> Mapping[Path, bytes]:

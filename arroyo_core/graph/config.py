@@ -34,7 +34,6 @@ from arroyo_core.graph.field_options import (
     has_option,
     is_map,
     limit,
-    number_range,
     writable_fields,
 )
 from arroyo_core.graph.mistakes import Mistakes, nearest
@@ -224,8 +223,9 @@ class _Reader:
                     raise OptionError(f"field {field.full_name} is a {option.name}, so it must be an int64")
                 return self.within(read(value, what, self.mistakes), value, field, what=what)
         if kind in INT_RANGES:
-            least, greatest = number_range(field)
-            return read_int(value, what, self.mistakes, least=least, greatest=greatest)
+            least, greatest = INT_RANGES[kind]
+            whole = read_int(value, what, self.mistakes, least=least, greatest=greatest)
+            return self.within(whole, value, field, what=what)
         if kind in (_F.CPPTYPE_FLOAT, _F.CPPTYPE_DOUBLE):
             number = read_float(value, what, self.mistakes, is_single=kind == _F.CPPTYPE_FLOAT)
             return self.within(number, value, field, what=what)
@@ -238,7 +238,8 @@ class _Reader:
             return read_base64(value, what, self.mistakes)
         text = read_string(value, what, self.mistakes)
         choices = choices_of(field, options_pb2.choices)
-        if text is None or choices is None or text in choices.values_by_name:
+        # An empty text is what is not written: `${FORMAT:-}`.
+        if not text or choices is None or text.lower() in choices.values_by_name:
             return text
         self.add_choices(value, choices.values_by_name, what=what)
         return None

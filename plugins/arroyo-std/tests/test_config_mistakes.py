@@ -40,7 +40,7 @@ ROWS = [
     ("deduplicate", "{keys: [kk]}", 15, "no column 'kk'"),
     ("deduplicate", "{keys: [k], ttl: -1h}", 24, "-1h"),
     ("deduplicate", "{keys: [k], keep: best}", 25, "must be one of first, last"),
-    ("top_n", "{n: 0, order_by: [{column: v}]}", 11, "n must be"),
+    ("top_n", "{n: 0, order_by: [{column: v}]}", 11, "'n' must be more than zero"),
     ("top_n", "{n: 1, order_by: [{column: w}]}", 34, "no column 'w'"),
     ("top_n", "{n: 1, partition_by: [kk], order_by: [{column: v}]}", 29, "no column 'kk'"),
     ("top_n", "{n: 1, order_by: [{column: tags}]}", 34, "lists and maps have no order"),

@@ -11,6 +11,7 @@ class RunningCountConstructor(OperatorConstructor[RunningCountConfig]):
     """Makes `template.running_count`."""
 
     config_type = RunningCountConfig
+    inputs = (1, 1)
 
     def with_config(self, config: RunningCountConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_template.running_count import RunningCount

@@ -1,11 +1,25 @@
 from arroyo_core.proto import options_pb2 as _options_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class Format(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    parquet: _ClassVar[Format]
+    json: _ClassVar[Format]
+    csv: _ClassVar[Format]
+    arrow: _ClassVar[Format]
+    debezium_json: _ClassVar[Format]
+parquet: Format
+json: Format
+csv: Format
+arrow: Format
+debezium_json: Format
 
 class Column(_message.Message):
     __slots__ = ("name", "type")
@@ -24,6 +38,18 @@ class ListedFile(_message.Message):
     size: int
     version: str
     def __init__(self, path: _Optional[str] = ..., size: _Optional[int] = ..., version: _Optional[str] = ...) -> None: ...
+
+class BadData(_message.Message):
+    __slots__ = ()
+    class Policy(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        fail: _ClassVar[BadData.Policy]
+        drop: _ClassVar[BadData.Policy]
+        dead_letter: _ClassVar[BadData.Policy]
+    fail: BadData.Policy
+    drop: BadData.Policy
+    dead_letter: BadData.Policy
+    def __init__(self) -> None: ...
 
 class SourceConfig(_message.Message):
     __slots__ = ("path", "format", "event_time_field", "schema", "bad_data", "dead_letter", "columns", "batch_rows", "storage_options", "csv", "split_size", "primary_key", "files")
@@ -74,6 +100,30 @@ class CsvOptions(_message.Message):
 
 class SinkConfig(_message.Message):
     __slots__ = ("path", "format", "partition_by", "max_file_size", "compression", "if_exists", "max_open_files", "storage_options", "delimiter", "updating")
+    class Compression(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        none: _ClassVar[SinkConfig.Compression]
+        zstd: _ClassVar[SinkConfig.Compression]
+        snappy: _ClassVar[SinkConfig.Compression]
+        lz4: _ClassVar[SinkConfig.Compression]
+        gzip: _ClassVar[SinkConfig.Compression]
+    none: SinkConfig.Compression
+    zstd: SinkConfig.Compression
+    snappy: SinkConfig.Compression
+    lz4: SinkConfig.Compression
+    gzip: SinkConfig.Compression
+    class IfExists(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        append: _ClassVar[SinkConfig.IfExists]
+        fail: _ClassVar[SinkConfig.IfExists]
+    append: SinkConfig.IfExists
+    fail: SinkConfig.IfExists
+    class Updating(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        append_only: _ClassVar[SinkConfig.Updating]
+        keep_meta: _ClassVar[SinkConfig.Updating]
+    append_only: SinkConfig.Updating
+    keep_meta: SinkConfig.Updating
     class StorageOptionsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]

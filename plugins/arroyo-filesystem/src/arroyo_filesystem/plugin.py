@@ -15,6 +15,7 @@ class SourceConstructor(OperatorConstructor[SourceConfig]):
     """
 
     config_type = SourceConfig
+    inputs = (0, 0)
 
     def with_config(self, config: SourceConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_filesystem.source import FilesystemSource
@@ -27,6 +28,8 @@ class SinkConstructor(OperatorConstructor[SinkConfig]):
     """Makes `filesystem.sink`; writes the absolute path into the config, for executors elsewhere."""
 
     config_type = SinkConfig
+    inputs = (1, 1)
+    is_sink = True
 
     def with_config(self, config: SinkConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_filesystem.sink import FilesystemSink

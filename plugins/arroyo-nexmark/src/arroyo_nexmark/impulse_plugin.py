@@ -9,6 +9,7 @@ from arroyo_nexmark import nexmark_pb2
 
 class ImpulseSourceConstructor(OperatorConstructor[nexmark_pb2.ImpulseSource]):
     config_type = nexmark_pb2.ImpulseSource
+    inputs = (0, 0)
 
     def with_config(self, config: nexmark_pb2.ImpulseSource, registry: Registry) -> ConstructedOperator:
         from arroyo_nexmark.impulse import from_config

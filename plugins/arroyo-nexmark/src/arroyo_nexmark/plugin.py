@@ -9,6 +9,7 @@ from arroyo_nexmark import nexmark_pb2
 
 class NexmarkSourceConstructor(OperatorConstructor[nexmark_pb2.NexmarkSource]):
     config_type = nexmark_pb2.NexmarkSource
+    inputs = (0, 0)
 
     def with_config(self, config: nexmark_pb2.NexmarkSource, registry: Registry) -> ConstructedOperator:
         from arroyo_nexmark.source import from_config

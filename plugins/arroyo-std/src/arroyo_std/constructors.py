@@ -25,6 +25,7 @@ class FilterConstructor(OperatorConstructor[FilterConfig]):
     """Makes `std.filter`."""
 
     config_type = FilterConfig
+    inputs = (1, 1)
 
     def with_config(self, config: FilterConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_std.filter import Filter
@@ -40,6 +41,7 @@ class ProjectConstructor(OperatorConstructor[ProjectConfig]):
     """Makes `std.project`."""
 
     config_type = ProjectConfig
+    inputs = (1, 1)
 
     def with_config(self, config: ProjectConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_std.on_error import read_on_error
@@ -64,6 +66,7 @@ class KeyByConstructor(OperatorConstructor[KeyByConfig]):
     """Makes `std.key_by`."""
 
     config_type = KeyByConfig
+    inputs = (1, 1)
 
     def with_config(self, config: KeyByConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_std.key_by import KeyBy
@@ -76,6 +79,7 @@ class WatermarkConstructor(OperatorConstructor[WatermarkConfig]):
     """Makes `std.watermark`."""
 
     config_type = WatermarkConfig
+    inputs = (1, 1)
 
     def with_config(self, config: WatermarkConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_std.watermark import WatermarkGenerator, WatermarkSettings
@@ -105,6 +109,7 @@ class UnionConstructor(OperatorConstructor[UnionConfig]):
     """Makes `std.union`."""
 
     config_type = UnionConfig
+    inputs = (2, None)
 
     def with_config(self, config: UnionConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_std.union import Union
@@ -116,6 +121,7 @@ class UnnestConstructor(OperatorConstructor[UnnestConfig]):
     """Makes `std.unnest`."""
 
     config_type = UnnestConfig
+    inputs = (1, 1)
 
     def with_config(self, config: UnnestConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_std.unnest import Unnest
@@ -136,6 +142,8 @@ class StdoutConstructor(OperatorConstructor[StdoutConfig]):
     """Makes `std.stdout`."""
 
     config_type = StdoutConfig
+    inputs = (1, 1)
+    is_sink = True
 
     def with_config(self, config: StdoutConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_std.rendering import Format
@@ -157,6 +165,8 @@ class BlackholeConstructor(OperatorConstructor[BlackholeConfig]):
     """Makes `std.blackhole`."""
 
     config_type = BlackholeConfig
+    inputs = (1, 1)
+    is_sink = True
 
     def with_config(self, config: BlackholeConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_std.blackhole import Blackhole

@@ -36,6 +36,7 @@ class WindowJoinConstructor(OperatorConstructor[WindowJoinConfig]):
     """Makes `std.window_join`."""
 
     config_type = WindowJoinConfig
+    inputs = (2, 2)
 
     def with_config(self, config: WindowJoinConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_std.joins.window_join import WindowJoin, WindowJoinSettings
@@ -63,6 +64,7 @@ class JoinConstructor(OperatorConstructor[JoinConfig]):
     """Makes `std.join`."""
 
     config_type = JoinConfig
+    inputs = (2, 2)
 
     def with_config(self, config: JoinConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_std.joins.history_join import HistoryJoin
@@ -83,6 +85,7 @@ class IntervalJoinConstructor(OperatorConstructor[IntervalJoinConfig]):
     """Makes `std.interval_join`."""
 
     config_type = IntervalJoinConfig
+    inputs = (2, 2)
 
     def with_config(self, config: IntervalJoinConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_std.joins.interval_join import Interval, IntervalJoin
@@ -107,6 +110,7 @@ class AsofJoinConstructor(OperatorConstructor[AsofJoinConfig]):
     """Makes `std.asof_join`."""
 
     config_type = AsofJoinConfig
+    inputs = (2, 2)
 
     def with_config(self, config: AsofJoinConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_std.joins.asof_join import AsofJoin, Direction
@@ -131,6 +135,7 @@ class LookupJoinConstructor(OperatorConstructor[LookupJoinConfig]):
     """Makes `std.lookup_join`."""
 
     config_type = LookupJoinConfig
+    inputs = (1, 1)
 
     def with_config(self, config: LookupJoinConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_std.joins.lookup_join import LookupJoin

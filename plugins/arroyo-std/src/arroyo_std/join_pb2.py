@@ -26,7 +26,7 @@ from arroyo_core.proto import options_pb2 as arroyo__core_dot_proto_dot_options_
 from arroyo_std import std_pb2 as arroyo__std_dot_std__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15\x61rroyo_std/join.proto\x12\narroyo_std\x1a\x1f\x61rroyo_core/proto/options.proto\x1a\x14\x61rroyo_std/std.proto\",\n\x07JoinKey\x12\x12\n\x04left\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\x12\r\n\x05right\x18\x02 \x01(\t\"H\n\x0cJoinPrefixes\x12\x11\n\x04left\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x12\n\x05right\x18\x02 \x01(\tH\x01\x88\x01\x01\x42\x07\n\x05_leftB\x08\n\x06_right\"\x81\x02\n\x10WindowJoinConfig\x12\"\n\x04type\x18\x01 \x01(\x0e\x32\x14.arroyo_std.JoinType\x12%\n\x02on\x18\x02 \x03(\x0b\x32\x13.arroyo_std.JoinKeyB\x04\xa0\xb5\x18\x01\x12\x17\n\x04size\x18\x03 \x01(\x03\x42\x04\x90\xb5\x18\x01H\x00\x88\x01\x01\x12\x14\n\x06offset\x18\x04 \x01(\x03\x42\x04\x90\xb5\x18\x01\x12\x1e\n\x10\x61llowed_lateness\x18\x05 \x01(\x03\x42\x04\x90\xb5\x18\x01\x12\x1e\n\x04late\x18\x06 \x01(\x0e\x32\x10.arroyo_std.Late\x12*\n\x08prefixes\x18\x07 \x01(\x0b\x32\x18.arroyo_std.JoinPrefixesB\x07\n\x05_size\"\xd8\x01\n\nJoinConfig\x12\"\n\x04type\x18\x01 \x01(\x0e\x32\x14.arroyo_std.JoinType\x12%\n\x02on\x18\x02 \x03(\x0b\x32\x13.arroyo_std.JoinKeyB\x04\xa0\xb5\x18\x01\x12\x16\n\x03ttl\x18\x03 \x01(\x03\x42\x04\x90\xb5\x18\x01H\x00\x88\x01\x01\x12\x1e\n\x04late\x18\x04 \x01(\x0e\x32\x10.arroyo_std.Late\x12*\n\x08prefixes\x18\x05 \x01(\x0b\x32\x18.arroyo_std.JoinPrefixes\x12\x13\n\x0btime_column\x18\x06 \x01(\tB\x06\n\x04_ttl\"\xea\x01\n\x12IntervalJoinConfig\x12\"\n\x04type\x18\x01 \x01(\x0e\x32\x14.arroyo_std.JoinType\x12%\n\x02on\x18\x02 \x03(\x0b\x32\x13.arroyo_std.JoinKeyB\x04\xa0\xb5\x18\x01\x12\x13\n\x05lower\x18\x03 \x01(\tB\x04\xa0\xb5\x18\x01\x12\x13\n\x05upper\x18\x04 \x01(\tB\x04\xa0\xb5\x18\x01\x12\x1e\n\x04late\x18\x05 \x01(\x0e\x32\x10.arroyo_std.Late\x12*\n\x08prefixes\x18\x06 \x01(\x0b\x32\x18.arroyo_std.JoinPrefixes\x12\x13\n\x0btime_column\x18\x07 \x01(\t\"\xf2\x01\n\x0e\x41sofJoinConfig\x12%\n\x02on\x18\x01 \x03(\x0b\x32\x13.arroyo_std.JoinKeyB\x04\xa0\xb5\x18\x01\x12\x1b\n\ttolerance\x18\x02 \x01(\x03\x42\x08\x90\xb5\x18\x01\xa0\xb5\x18\x01\x12,\n\tdirection\x18\x03 \x01(\x0e\x32\x19.arroyo_std.AsofDirection\x12\"\n\x04type\x18\x04 \x01(\x0e\x32\x14.arroyo_std.JoinType\x12\x1e\n\x04late\x18\x05 \x01(\x0e\x32\x10.arroyo_std.Late\x12*\n\x08prefixes\x18\x06 \x01(\x0b\x32\x18.arroyo_std.JoinPrefixes\"\xa1\x02\n\x0bLookupTable\x12\x12\n\x04path\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\x12.\n\x06\x66ormat\x18\x02 \x01(\x0e\x32\x1e.arroyo_std.LookupTable.Format\x12\x44\n\x0fstorage_options\x18\x03 \x03(\x0b\x32+.arroyo_std.LookupTable.StorageOptionsEntry\x12\x0f\n\x07\x63olumns\x18\x04 \x03(\t\x1a\x35\n\x13StorageOptionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"@\n\x06\x46ormat\x12\x16\n\x12\x46ORMAT_UNSPECIFIED\x10\x00\x12\x0b\n\x07parquet\x10\x01\x12\x07\n\x03\x63sv\x10\x02\x12\x08\n\x04json\x10\x03\"Y\n\x0bLookupCache\x12\x1c\n\tmax_bytes\x18\x01 \x01(\x03\x42\x04\x98\xb5\x18\x01H\x00\x88\x01\x01\x12\x16\n\x03ttl\x18\x02 \x01(\x03\x42\x04\x90\xb5\x18\x01H\x01\x88\x01\x01\x42\x0c\n\n_max_bytesB\x06\n\x04_ttl\"\xdf\x01\n\x10LookupJoinConfig\x12,\n\x05table\x18\x01 \x01(\x0b\x32\x17.arroyo_std.LookupTableB\x04\xa0\xb5\x18\x01\x12%\n\x02on\x18\x02 \x03(\x0b\x32\x13.arroyo_std.JoinKeyB\x04\xa0\xb5\x18\x01\x12\"\n\x04type\x18\x03 \x01(\x0e\x32\x14.arroyo_std.JoinType\x12&\n\x05\x63\x61\x63he\x18\x04 \x01(\x0b\x32\x17.arroyo_std.LookupCache\x12*\n\x08prefixes\x18\x05 \x01(\x0b\x32\x18.arroyo_std.JoinPrefixes*O\n\x08JoinType\x12\x19\n\x15JOIN_TYPE_UNSPECIFIED\x10\x00\x12\t\n\x05inner\x10\x01\x12\x08\n\x04left\x10\x02\x12\t\n\x05right\x10\x03\x12\x08\n\x04\x66ull\x10\x04*J\n\rAsofDirection\x12\x1e\n\x1a\x41SOF_DIRECTION_UNSPECIFIED\x10\x00\x12\x0c\n\x08\x62\x61\x63kward\x10\x01\x12\x0b\n\x07\x66orward\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15\x61rroyo_std/join.proto\x12\narroyo_std\x1a\x1f\x61rroyo_core/proto/options.proto\x1a\x14\x61rroyo_std/std.proto\",\n\x07JoinKey\x12\x12\n\x04left\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\x12\r\n\x05right\x18\x02 \x01(\t\"H\n\x0cJoinPrefixes\x12\x11\n\x04left\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x12\n\x05right\x18\x02 \x01(\tH\x01\x88\x01\x01\x42\x07\n\x05_leftB\x08\n\x06_right\"\x85\x02\n\x10WindowJoinConfig\x12\"\n\x04type\x18\x01 \x01(\x0e\x32\x14.arroyo_std.JoinType\x12%\n\x02on\x18\x02 \x03(\x0b\x32\x13.arroyo_std.JoinKeyB\x04\xa0\xb5\x18\x01\x12\x1b\n\x04size\x18\x03 \x01(\x03\x42\x08\x90\xb5\x18\x01\xb8\xb5\x18\x01H\x00\x88\x01\x01\x12\x14\n\x06offset\x18\x04 \x01(\x03\x42\x04\x90\xb5\x18\x01\x12\x1e\n\x10\x61llowed_lateness\x18\x05 \x01(\x03\x42\x04\x90\xb5\x18\x01\x12\x1e\n\x04late\x18\x06 \x01(\x0e\x32\x10.arroyo_std.Late\x12*\n\x08prefixes\x18\x07 \x01(\x0b\x32\x18.arroyo_std.JoinPrefixesB\x07\n\x05_size\"\xd8\x01\n\nJoinConfig\x12\"\n\x04type\x18\x01 \x01(\x0e\x32\x14.arroyo_std.JoinType\x12%\n\x02on\x18\x02 \x03(\x0b\x32\x13.arroyo_std.JoinKeyB\x04\xa0\xb5\x18\x01\x12\x16\n\x03ttl\x18\x03 \x01(\x03\x42\x04\x90\xb5\x18\x01H\x00\x88\x01\x01\x12\x1e\n\x04late\x18\x04 \x01(\x0e\x32\x10.arroyo_std.Late\x12*\n\x08prefixes\x18\x05 \x01(\x0b\x32\x18.arroyo_std.JoinPrefixes\x12\x13\n\x0btime_column\x18\x06 \x01(\tB\x06\n\x04_ttl\"\xea\x01\n\x12IntervalJoinConfig\x12\"\n\x04type\x18\x01 \x01(\x0e\x32\x14.arroyo_std.JoinType\x12%\n\x02on\x18\x02 \x03(\x0b\x32\x13.arroyo_std.JoinKeyB\x04\xa0\xb5\x18\x01\x12\x13\n\x05lower\x18\x03 \x01(\tB\x04\xa0\xb5\x18\x01\x12\x13\n\x05upper\x18\x04 \x01(\tB\x04\xa0\xb5\x18\x01\x12\x1e\n\x04late\x18\x05 \x01(\x0e\x32\x10.arroyo_std.Late\x12*\n\x08prefixes\x18\x06 \x01(\x0b\x32\x18.arroyo_std.JoinPrefixes\x12\x13\n\x0btime_column\x18\x07 \x01(\t\"\xf2\x01\n\x0e\x41sofJoinConfig\x12%\n\x02on\x18\x01 \x03(\x0b\x32\x13.arroyo_std.JoinKeyB\x04\xa0\xb5\x18\x01\x12\x1b\n\ttolerance\x18\x02 \x01(\x03\x42\x08\x90\xb5\x18\x01\xa0\xb5\x18\x01\x12,\n\tdirection\x18\x03 \x01(\x0e\x32\x19.arroyo_std.AsofDirection\x12\"\n\x04type\x18\x04 \x01(\x0e\x32\x14.arroyo_std.JoinType\x12\x1e\n\x04late\x18\x05 \x01(\x0e\x32\x10.arroyo_std.Late\x12*\n\x08prefixes\x18\x06 \x01(\x0b\x32\x18.arroyo_std.JoinPrefixes\"\xa1\x02\n\x0bLookupTable\x12\x12\n\x04path\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\x12.\n\x06\x66ormat\x18\x02 \x01(\x0e\x32\x1e.arroyo_std.LookupTable.Format\x12\x44\n\x0fstorage_options\x18\x03 \x03(\x0b\x32+.arroyo_std.LookupTable.StorageOptionsEntry\x12\x0f\n\x07\x63olumns\x18\x04 \x03(\t\x1a\x35\n\x13StorageOptionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"@\n\x06\x46ormat\x12\x16\n\x12\x46ORMAT_UNSPECIFIED\x10\x00\x12\x0b\n\x07parquet\x10\x01\x12\x07\n\x03\x63sv\x10\x02\x12\x08\n\x04json\x10\x03\"a\n\x0bLookupCache\x12 \n\tmax_bytes\x18\x01 \x01(\x03\x42\x08\x98\xb5\x18\x01\xb8\xb5\x18\x01H\x00\x88\x01\x01\x12\x1a\n\x03ttl\x18\x02 \x01(\x03\x42\x08\x90\xb5\x18\x01\xb8\xb5\x18\x01H\x01\x88\x01\x01\x42\x0c\n\n_max_bytesB\x06\n\x04_ttl\"\xdf\x01\n\x10LookupJoinConfig\x12,\n\x05table\x18\x01 \x01(\x0b\x32\x17.arroyo_std.LookupTableB\x04\xa0\xb5\x18\x01\x12%\n\x02on\x18\x02 \x03(\x0b\x32\x13.arroyo_std.JoinKeyB\x04\xa0\xb5\x18\x01\x12\"\n\x04type\x18\x03 \x01(\x0e\x32\x14.arroyo_std.JoinType\x12&\n\x05\x63\x61\x63he\x18\x04 \x01(\x0b\x32\x17.arroyo_std.LookupCache\x12*\n\x08prefixes\x18\x05 \x01(\x0b\x32\x18.arroyo_std.JoinPrefixes*O\n\x08JoinType\x12\x19\n\x15JOIN_TYPE_UNSPECIFIED\x10\x00\x12\t\n\x05inner\x10\x01\x12\x08\n\x04left\x10\x02\x12\t\n\x05right\x10\x03\x12\x08\n\x04\x66ull\x10\x04*J\n\rAsofDirection\x12\x1e\n\x1a\x41SOF_DIRECTION_UNSPECIFIED\x10\x00\x12\x0c\n\x08\x62\x61\x63kward\x10\x01\x12\x0b\n\x07\x66orward\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,7 +38,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_WINDOWJOINCONFIG'].fields_by_name['on']._loaded_options = None
   _globals['_WINDOWJOINCONFIG'].fields_by_name['on']._serialized_options = b'\240\265\030\001'
   _globals['_WINDOWJOINCONFIG'].fields_by_name['size']._loaded_options = None
-  _globals['_WINDOWJOINCONFIG'].fields_by_name['size']._serialized_options = b'\220\265\030\001'
+  _globals['_WINDOWJOINCONFIG'].fields_by_name['size']._serialized_options = b'\220\265\030\001\270\265\030\001'
   _globals['_WINDOWJOINCONFIG'].fields_by_name['offset']._loaded_options = None
   _globals['_WINDOWJOINCONFIG'].fields_by_name['offset']._serialized_options = b'\220\265\030\001'
   _globals['_WINDOWJOINCONFIG'].fields_by_name['allowed_lateness']._loaded_options = None
@@ -62,37 +62,37 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LOOKUPTABLE'].fields_by_name['path']._loaded_options = None
   _globals['_LOOKUPTABLE'].fields_by_name['path']._serialized_options = b'\240\265\030\001'
   _globals['_LOOKUPCACHE'].fields_by_name['max_bytes']._loaded_options = None
-  _globals['_LOOKUPCACHE'].fields_by_name['max_bytes']._serialized_options = b'\230\265\030\001'
+  _globals['_LOOKUPCACHE'].fields_by_name['max_bytes']._serialized_options = b'\230\265\030\001\270\265\030\001'
   _globals['_LOOKUPCACHE'].fields_by_name['ttl']._loaded_options = None
-  _globals['_LOOKUPCACHE'].fields_by_name['ttl']._serialized_options = b'\220\265\030\001'
+  _globals['_LOOKUPCACHE'].fields_by_name['ttl']._serialized_options = b'\220\265\030\001\270\265\030\001'
   _globals['_LOOKUPJOINCONFIG'].fields_by_name['table']._loaded_options = None
   _globals['_LOOKUPJOINCONFIG'].fields_by_name['table']._serialized_options = b'\240\265\030\001'
   _globals['_LOOKUPJOINCONFIG'].fields_by_name['on']._loaded_options = None
   _globals['_LOOKUPJOINCONFIG'].fields_by_name['on']._serialized_options = b'\240\265\030\001'
-  _globals['_JOINTYPE']._serialized_start=1782
-  _globals['_JOINTYPE']._serialized_end=1861
-  _globals['_ASOFDIRECTION']._serialized_start=1863
-  _globals['_ASOFDIRECTION']._serialized_end=1937
+  _globals['_JOINTYPE']._serialized_start=1794
+  _globals['_JOINTYPE']._serialized_end=1873
+  _globals['_ASOFDIRECTION']._serialized_start=1875
+  _globals['_ASOFDIRECTION']._serialized_end=1949
   _globals['_JOINKEY']._serialized_start=92
   _globals['_JOINKEY']._serialized_end=136
   _globals['_JOINPREFIXES']._serialized_start=138
   _globals['_JOINPREFIXES']._serialized_end=210
   _globals['_WINDOWJOINCONFIG']._serialized_start=213
-  _globals['_WINDOWJOINCONFIG']._serialized_end=470
-  _globals['_JOINCONFIG']._serialized_start=473
-  _globals['_JOINCONFIG']._serialized_end=689
-  _globals['_INTERVALJOINCONFIG']._serialized_start=692
-  _globals['_INTERVALJOINCONFIG']._serialized_end=926
-  _globals['_ASOFJOINCONFIG']._serialized_start=929
-  _globals['_ASOFJOINCONFIG']._serialized_end=1171
-  _globals['_LOOKUPTABLE']._serialized_start=1174
-  _globals['_LOOKUPTABLE']._serialized_end=1463
-  _globals['_LOOKUPTABLE_STORAGEOPTIONSENTRY']._serialized_start=1344
-  _globals['_LOOKUPTABLE_STORAGEOPTIONSENTRY']._serialized_end=1397
-  _globals['_LOOKUPTABLE_FORMAT']._serialized_start=1399
-  _globals['_LOOKUPTABLE_FORMAT']._serialized_end=1463
-  _globals['_LOOKUPCACHE']._serialized_start=1465
-  _globals['_LOOKUPCACHE']._serialized_end=1554
-  _globals['_LOOKUPJOINCONFIG']._serialized_start=1557
-  _globals['_LOOKUPJOINCONFIG']._serialized_end=1780
+  _globals['_WINDOWJOINCONFIG']._serialized_end=474
+  _globals['_JOINCONFIG']._serialized_start=477
+  _globals['_JOINCONFIG']._serialized_end=693
+  _globals['_INTERVALJOINCONFIG']._serialized_start=696
+  _globals['_INTERVALJOINCONFIG']._serialized_end=930
+  _globals['_ASOFJOINCONFIG']._serialized_start=933
+  _globals['_ASOFJOINCONFIG']._serialized_end=1175
+  _globals['_LOOKUPTABLE']._serialized_start=1178
+  _globals['_LOOKUPTABLE']._serialized_end=1467
+  _globals['_LOOKUPTABLE_STORAGEOPTIONSENTRY']._serialized_start=1348
+  _globals['_LOOKUPTABLE_STORAGEOPTIONSENTRY']._serialized_end=1401
+  _globals['_LOOKUPTABLE_FORMAT']._serialized_start=1403
+  _globals['_LOOKUPTABLE_FORMAT']._serialized_end=1467
+  _globals['_LOOKUPCACHE']._serialized_start=1469
+  _globals['_LOOKUPCACHE']._serialized_end=1566
+  _globals['_LOOKUPJOINCONFIG']._serialized_start=1569
+  _globals['_LOOKUPJOINCONFIG']._serialized_end=1792
 # @@protoc_insertion_point(module_scope)

@@ -21,6 +21,7 @@ class DeduplicateConstructor(OperatorConstructor[DeduplicateConfig]):
     """Makes `std.deduplicate`."""
 
     config_type = DeduplicateConfig
+    inputs = (1, 1)
 
     def with_config(self, config: DeduplicateConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_std.deduplicate import Deduplicate, DeduplicateSettings
@@ -42,6 +43,7 @@ class TopNConstructor(OperatorConstructor[TopNConfig]):
     """Makes `std.top_n`."""
 
     config_type = TopNConfig
+    inputs = (1, 1)
 
     def with_config(self, config: TopNConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_std.ranking import OrderBy, Ranking
@@ -67,6 +69,7 @@ class SqlConstructor(OperatorConstructor[SqlConfig]):
     """Makes `std.sql`."""
 
     config_type = SqlConfig
+    inputs = (1, 1)
 
     def with_config(self, config: SqlConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_std.sql_query import SqlQuery
@@ -79,6 +82,7 @@ class ProcessConstructor(OperatorConstructor[ProcessConfig]):
     """Makes `std.process`."""
 
     config_type = ProcessConfig
+    inputs = (1, 1)
 
     def with_config(self, config: ProcessConfig, registry: Registry) -> ConstructedOperator:
         from google.protobuf.json_format import MessageToDict
@@ -95,6 +99,7 @@ class WindowFunctionConstructor(OperatorConstructor[WindowFunctionConfig]):
     """Makes `std.window_function`."""
 
     config_type = WindowFunctionConfig
+    inputs = (1, 1)
 
     def with_config(self, config: WindowFunctionConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_std.sql import Expression
@@ -122,6 +127,7 @@ class UpsertConstructor(OperatorConstructor[UpsertConfig]):
     """Makes `std.upsert`."""
 
     config_type = UpsertConfig
+    inputs = (1, 1)
 
     def with_config(self, config: UpsertConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_std.upsert import DELETED, Upsert

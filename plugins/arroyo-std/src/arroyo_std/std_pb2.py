@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from arroyo_core.proto import options_pb2 as arroyo__core_dot_proto_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14\x61rroyo_std/std.proto\x12\narroyo_std\x1a\x1f\x61rroyo_core/proto/options.proto\"N\n\x0c\x46ilterConfig\x12\x17\n\tpredicate\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\x12%\n\x08on_error\x18\x02 \x01(\x0e\x32\x13.arroyo_std.OnError\",\n\x0fNamedExpression\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03sql\x18\x02 \x01(\t\"\x8a\x01\n\rProjectConfig\x12\x36\n\x0b\x65xpressions\x18\x01 \x03(\x0b\x32\x1b.arroyo_std.NamedExpressionB\x04\x88\xb5\x18\x01\x12\x0c\n\x04keep\x18\x02 \x03(\t\x12\x0c\n\x04\x64rop\x18\x03 \x03(\t\x12%\n\x08on_error\x18\x04 \x01(\x0e\x32\x13.arroyo_std.OnError\"!\n\x0bKeyByConfig\x12\x12\n\x04keys\x18\x01 \x03(\tB\x04\xa0\xb5\x18\x01\"\xb9\x01\n\x0fWatermarkConfig\x12\x0e\n\x06\x63olumn\x18\x01 \x01(\t\x12\x1f\n\x0cmax_lateness\x18\x02 \x01(\x03\x42\x04\x90\xb5\x18\x01H\x00\x88\x01\x01\x12\x19\n\x06period\x18\x03 \x01(\x03\x42\x04\x90\xb5\x18\x01H\x01\x88\x01\x01\x12\x1c\n\tidle_time\x18\x04 \x01(\x03\x42\x04\x90\xb5\x18\x01H\x02\x88\x01\x01\x12\x12\n\nexpression\x18\x05 \x01(\tB\x0f\n\r_max_latenessB\t\n\x07_periodB\x0c\n\n_idle_time\"\r\n\x0bUnionConfig\"S\n\x0cUnnestConfig\x12\x14\n\x06\x63olumn\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\x12\n\n\x02\x61s\x18\x02 \x01(\t\x12\r\n\x05outer\x18\x03 \x01(\x08\x12\x12\n\nordinality\x18\x04 \x01(\t\"\x86\x01\n\x0cStdoutConfig\x12(\n\x06\x66ormat\x18\x01 \x01(\x0e\x32\x18.arroyo_std.OutputFormat\x12\x12\n\x05limit\x18\x02 \x01(\rH\x00\x88\x01\x01\x12\x1b\n\x0emax_cell_width\x18\x03 \x01(\rH\x01\x88\x01\x01\x42\x08\n\x06_limitB\x11\n\x0f_max_cell_width\"\x11\n\x0f\x42lackholeConfig\"\x97\x01\n\tAggregate\x12\x16\n\x08\x66unction\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\x12\x0e\n\x06\x63olumn\x18\x02 \x01(\t\x12\n\n\x02\x61s\x18\x03 \x01(\t\x12\x0e\n\x06\x66ilter\x18\x04 \x01(\t\x12\x17\n\npercentile\x18\x05 \x01(\x01H\x00\x88\x01\x01\x12\r\n\x05other\x18\x06 \x01(\t\x12\x0f\n\x07\x63olumns\x18\x07 \x03(\tB\r\n\x0b_percentile\"\x87\x02\n\x14TumblingWindowConfig\x12\x16\n\x04size\x18\x01 \x01(\x03\x42\x08\x90\xb5\x18\x01\xa0\xb5\x18\x01\x12\x14\n\x06offset\x18\x02 \x01(\x03\x42\x04\x90\xb5\x18\x01\x12\x0c\n\x04keys\x18\x03 \x03(\t\x12)\n\naggregates\x18\x04 \x03(\x0b\x32\x15.arroyo_std.Aggregate\x12\x1e\n\x10\x61llowed_lateness\x18\x05 \x01(\x03\x42\x04\x90\xb5\x18\x01\x12\x1e\n\x04late\x18\x06 \x01(\x0e\x32\x10.arroyo_std.Late\x12$\n\x04time\x18\x07 \x01(\x0e\x32\x16.arroyo_std.WindowTime\x12\x18\n\x05\x65\x61rly\x18\x08 \x01(\x03\x42\x04\x90\xb5\x18\x01H\x00\x88\x01\x01\x42\x08\n\x06_early\"\xfb\x01\n\x13SlidingWindowConfig\x12\x16\n\x04size\x18\x01 \x01(\x03\x42\x08\x90\xb5\x18\x01\xa0\xb5\x18\x01\x12\x17\n\x05slide\x18\x02 \x01(\x03\x42\x08\x90\xb5\x18\x01\xa0\xb5\x18\x01\x12\x0c\n\x04keys\x18\x03 \x03(\t\x12)\n\naggregates\x18\x04 \x03(\x0b\x32\x15.arroyo_std.Aggregate\x12\x1e\n\x10\x61llowed_lateness\x18\x05 \x01(\x03\x42\x04\x90\xb5\x18\x01\x12\x1e\n\x04late\x18\x06 \x01(\x0e\x32\x10.arroyo_std.Late\x12$\n\x04time\x18\x07 \x01(\x0e\x32\x16.arroyo_std.WindowTime\x12\x14\n\x06offset\x18\x08 \x01(\x03\x42\x04\x90\xb5\x18\x01\"\xcb\x01\n\x13SessionWindowConfig\x12\x15\n\x03gap\x18\x01 \x01(\x03\x42\x08\x90\xb5\x18\x01\xa0\xb5\x18\x01\x12\x0c\n\x04keys\x18\x02 \x03(\t\x12)\n\naggregates\x18\x03 \x03(\x0b\x32\x15.arroyo_std.Aggregate\x12\x1e\n\x10\x61llowed_lateness\x18\x04 \x01(\x03\x42\x04\x90\xb5\x18\x01\x12\x1e\n\x04late\x18\x05 \x01(\x0e\x32\x10.arroyo_std.Late\x12$\n\x04time\x18\x06 \x01(\x0e\x32\x16.arroyo_std.WindowTime\"\xae\x01\n\x17UpdatingAggregateConfig\x12\x0c\n\x04keys\x18\x01 \x03(\t\x12/\n\naggregates\x18\x02 \x03(\x0b\x32\x15.arroyo_std.AggregateB\x04\xa0\xb5\x18\x01\x12\x16\n\x03ttl\x18\x03 \x01(\x03\x42\x04\x90\xb5\x18\x01H\x00\x88\x01\x01\x12!\n\x0e\x66lush_interval\x18\x04 \x01(\x03\x42\x04\x90\xb5\x18\x01H\x01\x88\x01\x01\x42\x06\n\x04_ttlB\x11\n\x0f_flush_interval*H\n\x07OnError\x12\x18\n\x14ON_ERROR_UNSPECIFIED\x10\x00\x12\x08\n\x04\x66\x61il\x10\x01\x12\x08\n\x04null\x10\x02\x12\x0f\n\x0b\x64\x65\x61\x64_letter\x10\x03*K\n\x0cOutputFormat\x12\x1d\n\x19OUTPUT_FORMAT_UNSPECIFIED\x10\x00\x12\x08\n\x04json\x10\x01\x12\x07\n\x03\x63sv\x10\x02\x12\t\n\x05table\x10\x03*7\n\x04Late\x12\x14\n\x10LATE_UNSPECIFIED\x10\x00\x12\x08\n\x04\x64rop\x10\x01\x12\x0f\n\x0bside_output\x10\x02*D\n\nWindowTime\x12\x1b\n\x17WINDOW_TIME_UNSPECIFIED\x10\x00\x12\t\n\x05\x65vent\x10\x01\x12\x0e\n\nprocessing\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14\x61rroyo_std/std.proto\x12\narroyo_std\x1a\x1f\x61rroyo_core/proto/options.proto\"N\n\x0c\x46ilterConfig\x12\x17\n\tpredicate\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\x12%\n\x08on_error\x18\x02 \x01(\x0e\x32\x13.arroyo_std.OnError\",\n\x0fNamedExpression\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03sql\x18\x02 \x01(\t\"\x8a\x01\n\rProjectConfig\x12\x36\n\x0b\x65xpressions\x18\x01 \x03(\x0b\x32\x1b.arroyo_std.NamedExpressionB\x04\x88\xb5\x18\x01\x12\x0c\n\x04keep\x18\x02 \x03(\t\x12\x0c\n\x04\x64rop\x18\x03 \x03(\t\x12%\n\x08on_error\x18\x04 \x01(\x0e\x32\x13.arroyo_std.OnError\"!\n\x0bKeyByConfig\x12\x12\n\x04keys\x18\x01 \x03(\tB\x04\xa0\xb5\x18\x01\"\xb9\x01\n\x0fWatermarkConfig\x12\x0e\n\x06\x63olumn\x18\x01 \x01(\t\x12\x1f\n\x0cmax_lateness\x18\x02 \x01(\x03\x42\x04\x90\xb5\x18\x01H\x00\x88\x01\x01\x12\x19\n\x06period\x18\x03 \x01(\x03\x42\x04\x90\xb5\x18\x01H\x01\x88\x01\x01\x12\x1c\n\tidle_time\x18\x04 \x01(\x03\x42\x04\x90\xb5\x18\x01H\x02\x88\x01\x01\x12\x12\n\nexpression\x18\x05 \x01(\tB\x0f\n\r_max_latenessB\t\n\x07_periodB\x0c\n\n_idle_time\"\r\n\x0bUnionConfig\"S\n\x0cUnnestConfig\x12\x14\n\x06\x63olumn\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\x12\n\n\x02\x61s\x18\x02 \x01(\t\x12\r\n\x05outer\x18\x03 \x01(\x08\x12\x12\n\nordinality\x18\x04 \x01(\t\"\x86\x01\n\x0cStdoutConfig\x12(\n\x06\x66ormat\x18\x01 \x01(\x0e\x32\x18.arroyo_std.OutputFormat\x12\x12\n\x05limit\x18\x02 \x01(\rH\x00\x88\x01\x01\x12\x1b\n\x0emax_cell_width\x18\x03 \x01(\rH\x01\x88\x01\x01\x42\x08\n\x06_limitB\x11\n\x0f_max_cell_width\"\x11\n\x0f\x42lackholeConfig\"\x8d\x04\n\tAggregate\x12\x37\n\x08\x66unction\x18\x01 \x01(\tB%\xa0\xb5\x18\x01\xb2\xb5\x18\x1d\x61rroyo_std.Aggregate.Function\x12\x0e\n\x06\x63olumn\x18\x02 \x01(\t\x12\n\n\x02\x61s\x18\x03 \x01(\t\x12\x0e\n\x06\x66ilter\x18\x04 \x01(\t\x12!\n\npercentile\x18\x05 \x01(\x01\x42\x08\xb8\xb5\x18\x00\xc0\xb5\x18\x01H\x00\x88\x01\x01\x12\r\n\x05other\x18\x06 \x01(\t\x12\x0f\n\x07\x63olumns\x18\x07 \x03(\t\"\xc8\x02\n\x08\x46unction\x12\t\n\x05\x63ount\x10\x00\x12\x07\n\x03sum\x10\x01\x12\x07\n\x03min\x10\x02\x12\x07\n\x03max\x10\x03\x12\x08\n\x04mean\x10\x04\x12\x12\n\x0e\x63ount_distinct\x10\x05\x12\x19\n\x15\x61pprox_count_distinct\x10\x06\x12\x0e\n\nstddev_pop\x10\x07\x12\x0f\n\x0bstddev_samp\x10\x08\x12\x0b\n\x07var_pop\x10\t\x12\x0c\n\x08var_samp\x10\n\x12\t\n\x05\x66irst\x10\x0b\x12\x08\n\x04last\x10\x0c\x12\x07\n\x03\x61ny\x10\r\x12\x07\n\x03\x61ll\x10\x0e\x12\x08\n\x04list\x10\x0f\x12\n\n\x06median\x10\x10\x12\x15\n\x11\x61pprox_percentile\x10\x11\x12\x0b\n\x07\x62it_and\x10\x12\x12\n\n\x06\x62it_or\x10\x13\x12\x0b\n\x07\x62it_xor\x10\x14\x12\r\n\tcovar_pop\x10\x15\x12\x0e\n\ncovar_samp\x10\x16\x12\x08\n\x04\x63orr\x10\x17\x42\r\n\x0b_percentile\"\x8f\x02\n\x14TumblingWindowConfig\x12\x1a\n\x04size\x18\x01 \x01(\x03\x42\x0c\x90\xb5\x18\x01\xa0\xb5\x18\x01\xb8\xb5\x18\x01\x12\x14\n\x06offset\x18\x02 \x01(\x03\x42\x04\x90\xb5\x18\x01\x12\x0c\n\x04keys\x18\x03 \x03(\t\x12)\n\naggregates\x18\x04 \x03(\x0b\x32\x15.arroyo_std.Aggregate\x12\x1e\n\x10\x61llowed_lateness\x18\x05 \x01(\x03\x42\x04\x90\xb5\x18\x01\x12\x1e\n\x04late\x18\x06 \x01(\x0e\x32\x10.arroyo_std.Late\x12$\n\x04time\x18\x07 \x01(\x0e\x32\x16.arroyo_std.WindowTime\x12\x1c\n\x05\x65\x61rly\x18\x08 \x01(\x03\x42\x08\x90\xb5\x18\x01\xb8\xb5\x18\x01H\x00\x88\x01\x01\x42\x08\n\x06_early\"\x83\x02\n\x13SlidingWindowConfig\x12\x1a\n\x04size\x18\x01 \x01(\x03\x42\x0c\x90\xb5\x18\x01\xa0\xb5\x18\x01\xb8\xb5\x18\x01\x12\x1b\n\x05slide\x18\x02 \x01(\x03\x42\x0c\x90\xb5\x18\x01\xa0\xb5\x18\x01\xb8\xb5\x18\x01\x12\x0c\n\x04keys\x18\x03 \x03(\t\x12)\n\naggregates\x18\x04 \x03(\x0b\x32\x15.arroyo_std.Aggregate\x12\x1e\n\x10\x61llowed_lateness\x18\x05 \x01(\x03\x42\x04\x90\xb5\x18\x01\x12\x1e\n\x04late\x18\x06 \x01(\x0e\x32\x10.arroyo_std.Late\x12$\n\x04time\x18\x07 \x01(\x0e\x32\x16.arroyo_std.WindowTime\x12\x14\n\x06offset\x18\x08 \x01(\x03\x42\x04\x90\xb5\x18\x01\"\xcf\x01\n\x13SessionWindowConfig\x12\x19\n\x03gap\x18\x01 \x01(\x03\x42\x0c\x90\xb5\x18\x01\xa0\xb5\x18\x01\xb8\xb5\x18\x01\x12\x0c\n\x04keys\x18\x02 \x03(\t\x12)\n\naggregates\x18\x03 \x03(\x0b\x32\x15.arroyo_std.Aggregate\x12\x1e\n\x10\x61llowed_lateness\x18\x04 \x01(\x03\x42\x04\x90\xb5\x18\x01\x12\x1e\n\x04late\x18\x05 \x01(\x0e\x32\x10.arroyo_std.Late\x12$\n\x04time\x18\x06 \x01(\x0e\x32\x16.arroyo_std.WindowTime\"\xb2\x01\n\x17UpdatingAggregateConfig\x12\x0c\n\x04keys\x18\x01 \x03(\t\x12/\n\naggregates\x18\x02 \x03(\x0b\x32\x15.arroyo_std.AggregateB\x04\xa0\xb5\x18\x01\x12\x16\n\x03ttl\x18\x03 \x01(\x03\x42\x04\x90\xb5\x18\x01H\x00\x88\x01\x01\x12%\n\x0e\x66lush_interval\x18\x04 \x01(\x03\x42\x08\x90\xb5\x18\x01\xb8\xb5\x18\x01H\x01\x88\x01\x01\x42\x06\n\x04_ttlB\x11\n\x0f_flush_interval*H\n\x07OnError\x12\x18\n\x14ON_ERROR_UNSPECIFIED\x10\x00\x12\x08\n\x04\x66\x61il\x10\x01\x12\x08\n\x04null\x10\x02\x12\x0f\n\x0b\x64\x65\x61\x64_letter\x10\x03*K\n\x0cOutputFormat\x12\x1d\n\x19OUTPUT_FORMAT_UNSPECIFIED\x10\x00\x12\x08\n\x04json\x10\x01\x12\x07\n\x03\x63sv\x10\x02\x12\t\n\x05table\x10\x03*7\n\x04Late\x12\x14\n\x10LATE_UNSPECIFIED\x10\x00\x12\x08\n\x04\x64rop\x10\x01\x12\x0f\n\x0bside_output\x10\x02*D\n\nWindowTime\x12\x1b\n\x17WINDOW_TIME_UNSPECIFIED\x10\x00\x12\t\n\x05\x65vent\x10\x01\x12\x0e\n\nprocessing\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -47,25 +47,27 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_UNNESTCONFIG'].fields_by_name['column']._loaded_options = None
   _globals['_UNNESTCONFIG'].fields_by_name['column']._serialized_options = b'\240\265\030\001'
   _globals['_AGGREGATE'].fields_by_name['function']._loaded_options = None
-  _globals['_AGGREGATE'].fields_by_name['function']._serialized_options = b'\240\265\030\001'
+  _globals['_AGGREGATE'].fields_by_name['function']._serialized_options = b'\240\265\030\001\262\265\030\035arroyo_std.Aggregate.Function'
+  _globals['_AGGREGATE'].fields_by_name['percentile']._loaded_options = None
+  _globals['_AGGREGATE'].fields_by_name['percentile']._serialized_options = b'\270\265\030\000\300\265\030\001'
   _globals['_TUMBLINGWINDOWCONFIG'].fields_by_name['size']._loaded_options = None
-  _globals['_TUMBLINGWINDOWCONFIG'].fields_by_name['size']._serialized_options = b'\220\265\030\001\240\265\030\001'
+  _globals['_TUMBLINGWINDOWCONFIG'].fields_by_name['size']._serialized_options = b'\220\265\030\001\240\265\030\001\270\265\030\001'
   _globals['_TUMBLINGWINDOWCONFIG'].fields_by_name['offset']._loaded_options = None
   _globals['_TUMBLINGWINDOWCONFIG'].fields_by_name['offset']._serialized_options = b'\220\265\030\001'
   _globals['_TUMBLINGWINDOWCONFIG'].fields_by_name['allowed_lateness']._loaded_options = None
   _globals['_TUMBLINGWINDOWCONFIG'].fields_by_name['allowed_lateness']._serialized_options = b'\220\265\030\001'
   _globals['_TUMBLINGWINDOWCONFIG'].fields_by_name['early']._loaded_options = None
-  _globals['_TUMBLINGWINDOWCONFIG'].fields_by_name['early']._serialized_options = b'\220\265\030\001'
+  _globals['_TUMBLINGWINDOWCONFIG'].fields_by_name['early']._serialized_options = b'\220\265\030\001\270\265\030\001'
   _globals['_SLIDINGWINDOWCONFIG'].fields_by_name['size']._loaded_options = None
-  _globals['_SLIDINGWINDOWCONFIG'].fields_by_name['size']._serialized_options = b'\220\265\030\001\240\265\030\001'
+  _globals['_SLIDINGWINDOWCONFIG'].fields_by_name['size']._serialized_options = b'\220\265\030\001\240\265\030\001\270\265\030\001'
   _globals['_SLIDINGWINDOWCONFIG'].fields_by_name['slide']._loaded_options = None
-  _globals['_SLIDINGWINDOWCONFIG'].fields_by_name['slide']._serialized_options = b'\220\265\030\001\240\265\030\001'
+  _globals['_SLIDINGWINDOWCONFIG'].fields_by_name['slide']._serialized_options = b'\220\265\030\001\240\265\030\001\270\265\030\001'
   _globals['_SLIDINGWINDOWCONFIG'].fields_by_name['allowed_lateness']._loaded_options = None
   _globals['_SLIDINGWINDOWCONFIG'].fields_by_name['allowed_lateness']._serialized_options = b'\220\265\030\001'
   _globals['_SLIDINGWINDOWCONFIG'].fields_by_name['offset']._loaded_options = None
   _globals['_SLIDINGWINDOWCONFIG'].fields_by_name['offset']._serialized_options = b'\220\265\030\001'
   _globals['_SESSIONWINDOWCONFIG'].fields_by_name['gap']._loaded_options = None
-  _globals['_SESSIONWINDOWCONFIG'].fields_by_name['gap']._serialized_options = b'\220\265\030\001\240\265\030\001'
+  _globals['_SESSIONWINDOWCONFIG'].fields_by_name['gap']._serialized_options = b'\220\265\030\001\240\265\030\001\270\265\030\001'
   _globals['_SESSIONWINDOWCONFIG'].fields_by_name['allowed_lateness']._loaded_options = None
   _globals['_SESSIONWINDOWCONFIG'].fields_by_name['allowed_lateness']._serialized_options = b'\220\265\030\001'
   _globals['_UPDATINGAGGREGATECONFIG'].fields_by_name['aggregates']._loaded_options = None
@@ -73,15 +75,15 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_UPDATINGAGGREGATECONFIG'].fields_by_name['ttl']._loaded_options = None
   _globals['_UPDATINGAGGREGATECONFIG'].fields_by_name['ttl']._serialized_options = b'\220\265\030\001'
   _globals['_UPDATINGAGGREGATECONFIG'].fields_by_name['flush_interval']._loaded_options = None
-  _globals['_UPDATINGAGGREGATECONFIG'].fields_by_name['flush_interval']._serialized_options = b'\220\265\030\001'
-  _globals['_ONERROR']._serialized_start=1872
-  _globals['_ONERROR']._serialized_end=1944
-  _globals['_OUTPUTFORMAT']._serialized_start=1946
-  _globals['_OUTPUTFORMAT']._serialized_end=2021
-  _globals['_LATE']._serialized_start=2023
-  _globals['_LATE']._serialized_end=2078
-  _globals['_WINDOWTIME']._serialized_start=2080
-  _globals['_WINDOWTIME']._serialized_end=2148
+  _globals['_UPDATINGAGGREGATECONFIG'].fields_by_name['flush_interval']._serialized_options = b'\220\265\030\001\270\265\030\001'
+  _globals['_ONERROR']._serialized_start=2270
+  _globals['_ONERROR']._serialized_end=2342
+  _globals['_OUTPUTFORMAT']._serialized_start=2344
+  _globals['_OUTPUTFORMAT']._serialized_end=2419
+  _globals['_LATE']._serialized_start=2421
+  _globals['_LATE']._serialized_end=2476
+  _globals['_WINDOWTIME']._serialized_start=2478
+  _globals['_WINDOWTIME']._serialized_end=2546
   _globals['_FILTERCONFIG']._serialized_start=69
   _globals['_FILTERCONFIG']._serialized_end=147
   _globals['_NAMEDEXPRESSION']._serialized_start=149
@@ -101,13 +103,15 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_BLACKHOLECONFIG']._serialized_start=796
   _globals['_BLACKHOLECONFIG']._serialized_end=813
   _globals['_AGGREGATE']._serialized_start=816
-  _globals['_AGGREGATE']._serialized_end=967
-  _globals['_TUMBLINGWINDOWCONFIG']._serialized_start=970
-  _globals['_TUMBLINGWINDOWCONFIG']._serialized_end=1233
-  _globals['_SLIDINGWINDOWCONFIG']._serialized_start=1236
-  _globals['_SLIDINGWINDOWCONFIG']._serialized_end=1487
-  _globals['_SESSIONWINDOWCONFIG']._serialized_start=1490
-  _globals['_SESSIONWINDOWCONFIG']._serialized_end=1693
-  _globals['_UPDATINGAGGREGATECONFIG']._serialized_start=1696
-  _globals['_UPDATINGAGGREGATECONFIG']._serialized_end=1870
+  _globals['_AGGREGATE']._serialized_end=1341
+  _globals['_AGGREGATE_FUNCTION']._serialized_start=998
+  _globals['_AGGREGATE_FUNCTION']._serialized_end=1326
+  _globals['_TUMBLINGWINDOWCONFIG']._serialized_start=1344
+  _globals['_TUMBLINGWINDOWCONFIG']._serialized_end=1615
+  _globals['_SLIDINGWINDOWCONFIG']._serialized_start=1618
+  _globals['_SLIDINGWINDOWCONFIG']._serialized_end=1877
+  _globals['_SESSIONWINDOWCONFIG']._serialized_start=1880
+  _globals['_SESSIONWINDOWCONFIG']._serialized_end=2087
+  _globals['_UPDATINGAGGREGATECONFIG']._serialized_start=2090
+  _globals['_UPDATINGAGGREGATECONFIG']._serialized_end=2268
 # @@protoc_insertion_point(module_scope)

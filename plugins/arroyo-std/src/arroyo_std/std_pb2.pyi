@@ -127,6 +127,56 @@ class BlackholeConfig(_message.Message):
 
 class Aggregate(_message.Message):
     __slots__ = ("function", "column", "filter", "percentile", "other", "columns")
+    class Function(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        count: _ClassVar[Aggregate.Function]
+        sum: _ClassVar[Aggregate.Function]
+        min: _ClassVar[Aggregate.Function]
+        max: _ClassVar[Aggregate.Function]
+        mean: _ClassVar[Aggregate.Function]
+        count_distinct: _ClassVar[Aggregate.Function]
+        approx_count_distinct: _ClassVar[Aggregate.Function]
+        stddev_pop: _ClassVar[Aggregate.Function]
+        stddev_samp: _ClassVar[Aggregate.Function]
+        var_pop: _ClassVar[Aggregate.Function]
+        var_samp: _ClassVar[Aggregate.Function]
+        first: _ClassVar[Aggregate.Function]
+        last: _ClassVar[Aggregate.Function]
+        any: _ClassVar[Aggregate.Function]
+        all: _ClassVar[Aggregate.Function]
+        list: _ClassVar[Aggregate.Function]
+        median: _ClassVar[Aggregate.Function]
+        approx_percentile: _ClassVar[Aggregate.Function]
+        bit_and: _ClassVar[Aggregate.Function]
+        bit_or: _ClassVar[Aggregate.Function]
+        bit_xor: _ClassVar[Aggregate.Function]
+        covar_pop: _ClassVar[Aggregate.Function]
+        covar_samp: _ClassVar[Aggregate.Function]
+        corr: _ClassVar[Aggregate.Function]
+    count: Aggregate.Function
+    sum: Aggregate.Function
+    min: Aggregate.Function
+    max: Aggregate.Function
+    mean: Aggregate.Function
+    count_distinct: Aggregate.Function
+    approx_count_distinct: Aggregate.Function
+    stddev_pop: Aggregate.Function
+    stddev_samp: Aggregate.Function
+    var_pop: Aggregate.Function
+    var_samp: Aggregate.Function
+    first: Aggregate.Function
+    last: Aggregate.Function
+    any: Aggregate.Function
+    all: Aggregate.Function
+    list: Aggregate.Function
+    median: Aggregate.Function
+    approx_percentile: Aggregate.Function
+    bit_and: Aggregate.Function
+    bit_or: Aggregate.Function
+    bit_xor: Aggregate.Function
+    covar_pop: Aggregate.Function
+    covar_samp: Aggregate.Function
+    corr: Aggregate.Function
     FUNCTION_FIELD_NUMBER: _ClassVar[int]
     COLUMN_FIELD_NUMBER: _ClassVar[int]
     AS_FIELD_NUMBER: _ClassVar[int]

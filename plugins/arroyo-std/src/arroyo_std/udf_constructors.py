@@ -13,6 +13,7 @@ class MapBatchesConstructor(OperatorConstructor[MapBatchesConfig]):
     """Makes `std.map_batches`."""
 
     config_type = MapBatchesConfig
+    inputs = (1, 1)
 
     def with_config(self, config: MapBatchesConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_core.udf import BatchUdf
@@ -28,6 +29,7 @@ class AsyncUdfConstructor(OperatorConstructor[AsyncUdfConfig]):
     """Makes `std.async_udf`."""
 
     config_type = AsyncUdfConfig
+    inputs = (1, 1)
 
     def with_config(self, config: AsyncUdfConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_core.udf import AsyncUdf

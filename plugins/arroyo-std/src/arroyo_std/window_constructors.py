@@ -31,6 +31,7 @@ class TumblingWindowConstructor(OperatorConstructor[TumblingWindowConfig]):
     """Makes `std.tumbling_window`."""
 
     config_type = TumblingWindowConfig
+    inputs = (1, 1)
 
     def with_config(self, config: TumblingWindowConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_std.windows.tumbling import Grid, TumblingWindow
@@ -50,6 +51,7 @@ class SlidingWindowConstructor(OperatorConstructor[SlidingWindowConfig]):
     """Makes `std.sliding_window`."""
 
     config_type = SlidingWindowConfig
+    inputs = (1, 1)
 
     def with_config(self, config: SlidingWindowConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_std.windows.tumbling import Grid, SlidingWindow
@@ -71,6 +73,7 @@ class SessionWindowConstructor(OperatorConstructor[SessionWindowConfig]):
     """Makes `std.session_window`."""
 
     config_type = SessionWindowConfig
+    inputs = (1, 1)
 
     def with_config(self, config: SessionWindowConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_std.windows.session import SessionWindow
@@ -83,6 +86,7 @@ class UpdatingAggregateConstructor(OperatorConstructor[UpdatingAggregateConfig])
     """Makes `std.updating_aggregate`."""
 
     config_type = UpdatingAggregateConfig
+    inputs = (1, 1)
 
     def with_config(self, config: UpdatingAggregateConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_std.updating.aggregate import UpdatingAggregate, UpdatingSettings
