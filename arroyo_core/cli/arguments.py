@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 
+from arroyo_core.api.units import parse_duration_us
 from arroyo_core.graph.spec import MAX_PARALLELISM
 from arroyo_core.state.failures import ForkError
 from arroyo_core.state.fork import ForkSource
 
 MAX_EPOCH = 2**32 - 1
 MAX_RESTARTS = 1_000_000
+MAX_COUNT = 1_000_000_000
 MAX_PORT = 65_535
 
 
@@ -26,6 +28,19 @@ def epoch(text: str) -> int:
 def restarts(text: str) -> int:
     """How often something may be started again."""
     return _whole_number(text, 0, MAX_RESTARTS)
+
+
+def count(text: str) -> int:
+    """How many of something, one at least."""
+    return _whole_number(text, 1, MAX_COUNT)
+
+
+def duration_us(text: str) -> int:
+    """Microseconds, from a text such as `90s`."""
+    try:
+        return parse_duration_us(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def port(text: str) -> int:

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from arroyo_core.cli.exits import FAILURE, OK
 from arroyo_core.cli.formats import format_size
+from arroyo_core.cli.tables import plain_value, print_rows
 from arroyo_core.errors import ConfigError
 from arroyo_core.proto.state_pb2 import CheckpointMetadata, DistributionDigest
 from arroyo_core.runtime.udf_changes import ACCEPTED
@@ -90,7 +91,7 @@ def _ls(args: argparse.Namespace) -> int:
         print(json.dumps(rows, indent=2))
         return OK
     columns = ["epoch", "finished", "state", "generation", "operators", "files", "written", "live"]
-    _print_rows(columns, [_ls_row(row) for row in rows])
+    print_rows(columns, [_ls_row(row) for row in rows])
     return OK
 
 
@@ -148,7 +149,7 @@ def _show(args: argparse.Namespace) -> int:
         print(f"{name + ':':14}{', '.join(value) if isinstance(value, list) else value}")
     print()
     if operators:
-        _print_rows(list(operators[0]), [list(operator.values()) for operator in operators])
+        print_rows(list(operators[0]), [list(operator.values()) for operator in operators])
     return OK
 
 
@@ -173,7 +174,7 @@ def _tables(args: argparse.Namespace) -> int:
     rows: list[list[object]] = [
         [f"{s.operator}.{s.table}", s.kind, s.files, s.rows, format_size(s.bytes_live), s.version] for s in summaries
     ]
-    _print_rows(["table", "kind", "files", "rows", "size", "version"], rows)
+    print_rows(["table", "kind", "files", "rows", "size", "version"], rows)
     return OK
 
 
@@ -255,28 +256,13 @@ def _print_table(table: pa.Table, kind: str, file: Any) -> None:
     names = table.column_names
     if kind == "json":
         for row in table.to_pylist():
-            print(json.dumps(row, default=_plain), file=file)
+            print(json.dumps(row, default=plain_value), file=file)
     elif kind == "csv":
         writer = csv.writer(file)
         writer.writerow(names)
-        writer.writerows([[_plain(value) for value in row.values()] for row in table.to_pylist()])
+        writer.writerows([[plain_value(value) for value in row.values()] for row in table.to_pylist()])
     else:
-        _print_rows(names, [[_plain(value) for value in row.values()] for row in table.to_pylist()], file)
-
-
-def _print_rows(columns: list[str], rows: list[list[object]], file: Any = None) -> None:
-    texts = [[str(value) for value in row] for row in rows]
-    widths = [max(len(name), *(len(row[i]) for row in texts)) if texts else len(name) for i, name in enumerate(columns)]
-    for line in (columns, *texts):
-        print("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip(), file=file)
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, bytes):
-        return value.hex()
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+        print_rows(names, [[plain_value(value) for value in row.values()] for row in table.to_pylist()], file)
 
 
 def _time(time_us: int) -> str:

@@ -1,0 +1,124 @@
+"""Reads a folder of dead letters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from arroyo_core.api.dead_letters import PROVENANCE, is_dead_letters, original_schema
+from arroyo_core.errors import DataError
+from arroyo_core.state import StorageProvider
+from arroyo_core.state.storage import StoredFile
+
+#: Lines that a source could not read have no columns: they are shown as one.
+TEXT_COLUMN = "text"
+_LINE_FIELDS = ("pipeline", "node", "operator", "plugin", "epoch", "subtask")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetterFile:
+    """One file of letters. `provenance` has a row for each, with the columns of `PROVENANCE`."""
+
+    path: str
+    size_bytes: int
+    provenance: pa.Table = field(repr=False)
+    #: The columns of the rows that failed; None for lines of text.
+    row_schema: pa.Schema | None = field(repr=False)
+
+    @property
+    def letters(self) -> int:
+        return int(self.provenance.num_rows)
+
+    @property
+    def is_text(self) -> bool:
+        return self.row_schema is None
+
+
+@dataclass(frozen=True, slots=True)
+class Letters:
+    """What a folder holds, by path; `others` are files that are no letters."""
+
+    files: Sequence[LetterFile]
+    others: Sequence[str]
+
+
+def find_letters(storage: StorageProvider) -> Letters:
+    """Every letter below the URL; what is staged, and what replays keep, is left out."""
+    files, others = [], []
+    for stored in storage.list_root():
+        if any(part.startswith(("_", ".")) and "=" not in part for part in stored.path.split("/")):
+            continue
+        found = _open(storage, stored)
+        if found is None:
+            others.append(stored.path)
+        else:
+            files.append(found)
+    return Letters(files, others)
+
+
+def read_rows(storage: StorageProvider, file: LetterFile) -> pa.Table:
+    """The rows as they failed, in the order of the letters."""
+    schema = file.row_schema
+    if schema is None:
+        lines = [str(record.get("text", "")) for record in _records(storage, file.path)]
+        return pa.table({TEXT_COLUMN: pa.array(lines, pa.string())})
+    return storage.read_parts(file.path, lambda source: pq.ParquetFile(source).read(columns=schema.names))
+
+
+def is_text_file(path: str) -> bool:
+    """Whether letters of this path are lines that a source could not read."""
+    name = path.rpartition("/")[2]
+    return name.startswith("bad-") and name.endswith(".jsonl")
+
+
+def _open(storage: StorageProvider, stored: StoredFile) -> LetterFile | None:
+    if is_text_file(stored.path):
+        provenance = _line_provenance(list(_records(storage, stored.path)))
+        return LetterFile(path=stored.path, size_bytes=stored.size_bytes, provenance=provenance, row_schema=None)
+    if not stored.path.endswith(".parquet"):
+        return None
+    return storage.read_parts(stored.path, lambda source: _open_parquet(storage, stored, source))
+
+
+def _open_parquet(storage: StorageProvider, stored: StoredFile, source: Any) -> LetterFile | None:
+    try:
+        reader = pq.ParquetFile(source)
+    except pa.ArrowInvalid as error:
+        raise DataError(f"{storage.url}/{stored.path} is no Parquet file: {error}") from error
+    schema = reader.schema_arrow
+    if not is_dead_letters(schema):
+        return None
+    return LetterFile(
+        path=stored.path,
+        size_bytes=stored.size_bytes,
+        provenance=reader.read(columns=PROVENANCE.names).cast(PROVENANCE),
+        row_schema=original_schema(schema),
+    )
+
+
+def _records(storage: StorageProvider, path: str) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(storage.read(path).splitlines(), start=1):
+        try:
+            yield msgspec.json.decode(line, type=dict[str, Any])
+        except msgspec.DecodeError as error:
+            raise DataError(f"{storage.url}/{path}:{number} is no dead letter: {error}") from error
+
+
+def _line_provenance(records: list[dict[str, Any]]) -> pa.Table:
+    columns: dict[str, list[object]] = {f"_error_{name}": [r.get(name) for r in records] for name in _LINE_FIELDS}
+    columns["_error"] = [record.get("error") for record in records]
+    columns["_error_time"] = [_time(record.get("time")) for record in records]
+    columns["_error_position"] = [f"{record.get('file')}:{record.get('line')}" for record in records]
+    for name in ("_error_udf", "_error_udf_source"):
+        columns[name] = [None] * len(records)
+    return pa.table({field.name: pa.array(columns[field.name], field.type) for field in PROVENANCE})
+
+
+def _time(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None
