@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from arroyo_core.cli import plan, plugins, start, state_commands, stop, udf, validate
+from arroyo_core.cli import graph, plan, plugins, start, state_commands, stop, udf, validate, watching
 from arroyo_core.cli.arguments import parallelism, port, restarts
 from arroyo_core.cli.bundles import add_insecure
 from arroyo_core.cli.diagnostics import render_mistake
@@ -53,6 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_run(commands)
     validate.add_command(commands)
     plan.add_command(commands)
+    graph.add_command(commands)
     plugins.add_command(commands)
     stop.add_command(commands)
     state_commands.add_commands(commands)
@@ -88,6 +89,7 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         help="how often the job restarts by itself after a failure that may pass (default: %(default)s)",
     )
     parser.add_argument("--metrics-port", type=port, metavar="PORT", help="serve metrics for Prometheus there")
+    watching.add_arguments(parser)
     parser.set_defaults(command=_run)
 
 

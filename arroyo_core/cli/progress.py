@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
+import os
+import stat
 import sys
-from dataclasses import dataclass, field
-from typing import TextIO
+from collections.abc import Mapping
+from enum import StrEnum
+from types import TracebackType
+from typing import Self, TextIO
 
 from arroyo_core.cli.formats import format_lag, format_size, format_time
 from arroyo_core.graph.plan import Plan
@@ -13,50 +16,86 @@ from arroyo_core.runtime.metrics import OperatorMetrics
 from arroyo_core.runtime.results import EpochResult, JobResult
 
 
-@dataclass(slots=True)
-class Progress:
-    """Shows each epoch, and warnings of operators once each.
+class ProgressKind(StrEnum):
+    """How a run is shown; the values of `--progress`."""
 
-    A terminal has one line that changes, anything else a line per epoch. Other text for people goes
-    through `write`, so that it does not end up within that line.
+    LIVE = "live"
+    PLAIN = "plain"
+    NONE = "none"
+
+
+class Progress:
+    """Shows warnings of operators, once each, and nothing else.
+
+    All text for people goes through `write`, so that it does not end up within what a subclass shows.
     """
 
-    out: TextIO = field(default_factory=lambda: sys.stderr)
-    _warned: set[str] = field(default_factory=set)
-    #: A line is shown that the next epoch takes the place of.
-    _is_open: bool = False
+    def __init__(self, out: TextIO | None = None) -> None:
+        self.out = out or sys.stderr
+        self._warned: set[str] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return
 
     def on_start(self, job: JobResult) -> None:
-        if job.resumed_from and not job.is_finished:
-            self.write(f"{job.job_id}: going on after epoch {job.resumed_from}\n")
+        return
 
     def on_epoch(self, result: EpochResult, job: JobResult) -> None:
-        line = epoch_line(result)
-        if self.out.isatty():
-            self.out.write(f"\r\x1b[2K{line[: shutil.get_terminal_size().columns - 1]}")
-            self._is_open = True
-        else:
-            self.out.write(f"{line}\n")
-        self.out.flush()
         for operator_id, metrics in result.operators.items():
             for warning in metrics.warnings:
                 if warning not in self._warned:
                     self._warned.add(warning)
                     self.write(f"warning: {operator_id}: {warning}\n")
 
+    def on_stop_requested(self, text: str) -> None:
+        """Called by a signal handler, so that it must not touch what the signal may have come in the middle of."""
+        os.write(self.out.fileno(), f"\n{text}\n".encode())
+
     def write(self, text: str) -> int:
-        self.end()
-        self.out.write(text)
-        return len(text)
+        return self.out.write(text)
 
     def flush(self) -> None:
         self.out.flush()
 
-    def end(self) -> None:
-        """Leave the line that is shown as it is."""
-        if self._is_open:
-            self._is_open = False
-            self.out.write("\n")
+    def shared(self, stream: TextIO) -> TextIO:
+        """`stream`, or what to write to instead so that it does not end up within what is shown."""
+        return stream
+
+
+class PlainProgress(Progress):
+    """A line for each epoch."""
+
+    def on_start(self, job: JobResult) -> None:
+        if job.resumed_from and not job.is_finished:
+            self.write(f"{job.job_id}: going on after epoch {job.resumed_from}\n")
+
+    def on_epoch(self, result: EpochResult, job: JobResult) -> None:
+        self.write(f"{epoch_line(result)}\n")
+        self.flush()
+        super().on_epoch(result, job)
+
+
+def choose_progress(*, is_json: bool, out: TextIO, data: TextIO, environment: Mapping[str, str]) -> ProgressKind:
+    """What to show where nobody said: a live view on a terminal, lines elsewhere, nothing beside JSON.
+
+    Nor is there a live view if `data` goes into a pipe: whoever reads it is likely to write to the same terminal.
+    """
+    if is_json:
+        return ProgressKind.NONE
+    is_terminal = out.isatty() and environment.get("TERM", "dumb") != "dumb"
+    return ProgressKind.LIVE if is_terminal and not _is_pipe(data) else ProgressKind.PLAIN
+
+
+def _is_pipe(stream: TextIO) -> bool:
+    try:
+        return stat.S_ISFIFO(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def epoch_line(result: EpochResult) -> str:

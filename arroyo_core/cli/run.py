@@ -10,22 +10,27 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from types import FrameType
+from typing import Any
 
+from arroyo_core.cli.json_output import JsonOutput
+from arroyo_core.cli.live import LiveProgress
 from arroyo_core.cli.parameters import given_parameters
-from arroyo_core.cli.progress import Progress, print_summary
+from arroyo_core.cli.progress import PlainProgress, Progress, ProgressKind, choose_progress, print_summary
 from arroyo_core.cli.start import start_options
 from arroyo_core.errors import SetupError
+from arroyo_core.graph.plan import Plan
 from arroyo_core.runtime.job import Listeners
 from arroyo_core.runtime.prometheus import JobMetrics, MetricsServer
+from arroyo_core.runtime.results import JobResult
+from arroyo_core.runtime.start import StartOptions
 from arroyo_core.runtime.stop import StopSignal
 from arroyo_core.spark.pipeline import Pipeline
 from arroyo_core.spark.session import create_session, stop_session
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run `args.file`; progress and summary go to stderr, rows of `std.stdout` to stdout."""
-    progress = Progress()
-    _set_up_logging(progress, is_debug=args.debug)
+    """Run `args.file`; text for people goes to stderr, rows of `std.stdout` or the JSON that is asked for to stdout."""
+    log = _set_up_logging(is_debug=args.debug)
     conf = parse_conf(args.conf or [])
     options = start_options(args)
     pipeline = Pipeline.from_yaml(
@@ -34,8 +39,32 @@ def run(args: argparse.Namespace) -> int:
         allow_unpinned=args.insecure_udfs,
         parameters=given_parameters(args),
     )
-    plan = pipeline.plan
     pipeline.check_start(options)
+    is_json = args.output == "json"
+    kind = args.progress or choose_progress(is_json=is_json, out=sys.stderr, data=sys.stdout, environment=os.environ)
+    progress = open_progress(ProgressKind(kind), pipeline.plan)
+    log.setStream(progress)
+    with ExitStack() as resources:
+        json_output = JsonOutput(pipeline.plan, progress.shared(sys.stdout)) if is_json else None
+        if json_output is not None:
+            resources.enter_context(json_output)
+        result = _run(args, pipeline, conf, options, progress, json_output)
+        if json_output is not None:
+            json_output.on_end(result)
+    if kind != ProgressKind.NONE:
+        print_summary(pipeline.plan, result, sys.stderr)
+    return 0
+
+
+def _run(
+    args: argparse.Namespace,
+    pipeline: Pipeline,
+    conf: dict[str, str],
+    options: StartOptions,
+    progress: Progress,
+    json_output: JsonOutput | None,
+) -> JobResult:
+    plan = pipeline.plan
     metrics = JobMetrics(plan)
     stop = StopSignal()
     with ExitStack() as resources:
@@ -44,29 +73,35 @@ def run(args: argparse.Namespace) -> int:
         print(f"{plan.job_id}: starting Spark ({args.master or 'local[*]'})", file=sys.stderr, flush=True)
         session = create_session(plan.job_id, master=args.master, conf=conf, is_quiet=not args.debug)
         resources.callback(stop_session, session)
-        resources.enter_context(stopping(stop))
-        result = pipeline.run(
+        resources.enter_context(stopping(stop, progress))
+        # After Spark: its JVM writes to the terminal itself when it starts.
+        resources.enter_context(progress)
+        return pipeline.run(
             session,
-            listener=Listeners(progress, metrics),
+            listener=Listeners(progress, metrics, *([json_output] if json_output is not None else [])),
             stop=stop,
             start=options,
             max_restarts=args.max_restarts,
         )
-    progress.end()
-    print_summary(plan, result, sys.stderr)
-    return 0
 
 
-def _set_up_logging(progress: Progress, *, is_debug: bool) -> None:
+def open_progress(kind: ProgressKind, plan: Plan) -> Progress:
+    if kind is ProgressKind.LIVE:
+        return LiveProgress(plan, sys.stderr)
+    return PlainProgress() if kind is ProgressKind.PLAIN else Progress()
+
+
+def _set_up_logging(*, is_debug: bool) -> logging.StreamHandler[Any]:
     """Our own warnings are shown; those of libraries, which come with tracebacks, only with `--debug`."""
-    shown = logging.StreamHandler(progress)
+    shown: logging.StreamHandler[Any] = logging.StreamHandler(sys.stderr)
     shown.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
     if is_debug:
         logging.basicConfig(level=logging.DEBUG, handlers=[shown])
-        return
+        return shown
     logging.getLogger("arroyo_core").addHandler(shown)
     # py4j logs through the root logger, which without a handler would print.
     logging.getLogger().addHandler(logging.NullHandler())
+    return shown
 
 
 def parse_conf(pairs: list[str]) -> dict[str, str]:
@@ -80,7 +115,7 @@ def parse_conf(pairs: list[str]) -> dict[str, str]:
 
 
 @contextmanager
-def stopping(stop: StopSignal) -> Iterator[None]:
+def stopping(stop: StopSignal, progress: Progress) -> Iterator[None]:
     """The first Ctrl-C or SIGTERM ends the epoch and then the job; the second one stops at once."""
     signals = 0
 
@@ -90,8 +125,7 @@ def stopping(stop: StopSignal) -> Iterator[None]:
         if signals > 1:
             raise KeyboardInterrupt
         stop.request()
-        # Not through sys.stderr: the signal may come in the middle of a write to it.
-        os.write(sys.stderr.fileno(), b"\nstopping after this epoch; once more to stop at once\n")
+        progress.on_stop_requested("stopping after this epoch; once more to stop at once")
 
     previous = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

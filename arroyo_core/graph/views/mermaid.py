@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from arroyo_core.graph.plan import Chain, Edge, Routing
 from arroyo_core.graph.planner import PlannedPipeline
+from arroyo_core.graph.views.annotations import NOTHING, Annotations
 from arroyo_core.graph.views.labels import count, operator_details, routing_label
 
 
-def render_mermaid(pipeline: PlannedPipeline) -> str:
+def render_mermaid(pipeline: PlannedPipeline, annotations: Annotations = NOTHING) -> str:
     plan = pipeline.plan
     # Numbers instead of ids: `end` and other words are reserved in Mermaid.
     names = {node: f"n{number}" for number, node in enumerate(plan.nodes)}
@@ -15,17 +16,20 @@ def render_mermaid(pipeline: PlannedPipeline) -> str:
     for wave in range(plan.wave_count):
         lines.append(f'  subgraph w{wave}["wave {wave}"]')
         for chain in plan.wave_chains(wave):
-            lines += _chain(chain, names, pipeline)
+            lines += _chain(chain, names, pipeline, annotations)
         lines.append("  end")
     lines += [f"  {_edge(edge, names, pipeline)}" for edge in plan.edges]
+    if annotations.slowest in names:
+        lines.append(f"  style {names[annotations.slowest]} stroke:#de6b00,stroke-width:3px")
     return "\n".join(lines) + "\n"
 
 
-def _chain(chain: Chain, names: dict[str, str], pipeline: PlannedPipeline) -> list[str]:
+def _chain(chain: Chain, names: dict[str, str], pipeline: PlannedPipeline, annotations: Annotations) -> list[str]:
     lines = [f'    subgraph c{chain.id}["chain {chain.id}, {count(chain.parallelism, "subtask")}"]']
     for node in chain.nodes:
         details = [f"{label}: {text}" for label, text in operator_details(node, pipeline)]
-        text = "<br/>".join(_escaped(part) for part in [node, pipeline.plan.nodes[node].operator, *details])
+        notes = annotations.lines.get(node, ())
+        text = "<br/>".join(_escaped(part) for part in [node, pipeline.plan.nodes[node].operator, *details, *notes])
         lines.append(f'      {names[node]}["{text}"]')
     return [*lines, "    end"]
 

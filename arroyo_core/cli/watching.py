@@ -1,0 +1,22 @@
+"""The flags of `arroyo run` that say what it shows."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that `run` reads."""
+    group = parser.add_argument_group("watching", "See docs/watching.md.")
+    group.add_argument(
+        "--progress",
+        choices=("live", "plain", "none"),
+        help="a view that is redrawn in place, a line for each epoch, or neither; on stderr "
+        "(default: live on a terminal, else plain; none with --output json)",
+    )
+    group.add_argument(
+        "--output",
+        choices=("text", "json"),
+        default="text",
+        help="json: an object for each epoch and one at the end on stdout, and what sinks print goes to stderr",
+    )
