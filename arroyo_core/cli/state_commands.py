@@ -1,4 +1,4 @@
-"""`arroyo checkpoints` and `arroyo state`: looking into what a job has stored; nothing is ever changed."""
+"""`arroyo checkpoints` and `arroyo state`: looking into what a job has stored; only `repair` changes any of it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from arroyo_core.cli.exits import FAILURE, OK
+from arroyo_core.cli.exits import OK
 from arroyo_core.cli.formats import format_size
+from arroyo_core.cli.repair import add_repair_arguments, add_verify_arguments, repair, verify
 from arroyo_core.cli.tables import plain_value, print_rows
 from arroyo_core.errors import ConfigError
 from arroyo_core.proto.state_pb2 import CheckpointMetadata, DistributionDigest
@@ -28,19 +29,23 @@ from arroyo_core.state.inspection import (
     read_table,
     summarize_checkpoints,
     summarize_tables,
-    verify_checkpoint,
 )
 
 FORMATS = ("table", "csv", "json", "parquet")
 
 
 def add_commands(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `checkpoints ls|show|verify` and `state tables|cat|diff`."""
-    checkpoints = subparsers.add_parser("checkpoints", help="list, show and verify checkpoints")
+    """Add `checkpoints ls|show|verify|repair` and `state tables|cat|diff`."""
+    checkpoints = subparsers.add_parser("checkpoints", help="list, show, verify and repair checkpoints")
     actions = checkpoints.add_subparsers(title="actions", metavar="ACTION", required=True)
     _add(actions, "ls", "list the checkpoints of a job", _ls, formats=("table", "json"))
     _add(actions, "show", "show one checkpoint with its tables", _show, formats=("table", "json"), epoch=True)
-    _add(actions, "verify", "read every file of a checkpoint and compare checksums", _verify, epoch=True)
+    add_verify_arguments(
+        _add(actions, "verify", "read every file of every checkpoint, and name what is damaged", _verify)
+    )
+    add_repair_arguments(
+        _add(actions, "repair", "move damaged checkpoints aside, and go on from the last whole one", _repair)
+    )
 
     state = subparsers.add_parser("state", help="read the state tables of a checkpoint")
     actions = state.add_subparsers(title="actions", metavar="ACTION", required=True)
@@ -154,16 +159,11 @@ def _show(args: argparse.Namespace) -> int:
 
 
 def _verify(args: argparse.Namespace) -> int:
-    backend = open_backend(args)
-    epochs = [args.epoch] if args.epoch is not None else backend.list_epochs()
-    is_whole = True
-    for epoch in epochs:
-        files, problems = verify_checkpoint(backend, epoch)
-        print(f"epoch {epoch}: {files} files, " + ("whole" if not problems else f"{len(problems)} damaged"))
-        for problem in problems:
-            is_whole = False
-            print(f"  {problem}")
-    return OK if is_whole else FAILURE
+    return verify(open_backend(args), args)
+
+
+def _repair(args: argparse.Namespace) -> int:
+    return repair(open_backend(args), args)
 
 
 def _tables(args: argparse.Namespace) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import fsspec
@@ -62,6 +63,15 @@ class FsspecDriver:
     def size(self, path: str) -> int:
         self._fs.invalidate_cache()
         return int(self._fs.info(self._at(path))["size"])
+
+    def modified_us(self, path: str) -> int | None:
+        self._fs.invalidate_cache()
+        try:
+            modified: datetime = self._fs.modified(self._at(path))
+        except (NotImplementedError, KeyError):
+            return None
+        moment = modified if modified.tzinfo is not None else modified.replace(tzinfo=UTC)
+        return round(moment.timestamp() * 1e6)
 
     def list(self, prefix: str) -> list[StoredFile]:
         self._fs.invalidate_cache()

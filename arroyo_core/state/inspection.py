@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import msgspec
 import pyarrow as pa
 
-from arroyo_core.errors import StateError
 from arroyo_core.ids import TaskInfo
 from arroyo_core.proto.state_pb2 import CheckpointMetadata, OperatorCheckpointMetadata, StateFile, TableType
 from arroyo_core.state import paths
@@ -17,11 +16,11 @@ from arroyo_core.state.compaction import merge_files
 from arroyo_core.state.expiring_time_key_map import ExpiringTimeKeyTable
 from arroyo_core.state.failures import DamagedStateError, NoRegisteredTableError
 from arroyo_core.state.file_access import FileAccess
-from arroyo_core.state.files import verify_file
 from arroyo_core.state.global_keyed_map import GlobalKeyedTable
 from arroyo_core.state.merge import operators_by_id, table_files
 from arroyo_core.state.parquet import ParquetBackend
 from arroyo_core.state.storage import StorageProvider
+from arroyo_core.state.verification import Verifier
 
 #: The column of a diff that says what happened to a row: `+` it came, `-` it went.
 CHANGE_COLUMN = "_change"
@@ -120,18 +119,8 @@ def summarize_tables(metadata: CheckpointMetadata) -> list[TableSummary]:
 
 def verify_checkpoint(backend: ParquetBackend, epoch: int) -> tuple[int, list[str]]:
     """Read everything of an epoch; returns the number of data files and what is wrong, file by file."""
-    try:
-        metadata = backend.load_checkpoint_metadata(backend.job_id, epoch)
-    except StateError as error:
-        return 0, [str(error)]
-    files = {file.path: file for _, _, file in _files(metadata)}
-    problems = []
-    for _, file in sorted(files.items()):
-        try:
-            verify_file(backend.storage, file)
-        except StateError as error:
-            problems.append(str(error))
-    return len(files), problems
+    verdict = Verifier(backend).verify(epoch)
+    return verdict.files, list(verdict.problems)
 
 
 def read_table(storage: StorageProvider, metadata: CheckpointMetadata, operator_id: str, table: str) -> pa.Table:

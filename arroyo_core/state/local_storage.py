@@ -56,6 +56,9 @@ class LocalDriver:
     def size(self, path: str) -> int:
         return (self._root / path).stat().st_size
 
+    def modified_us(self, path: str) -> int | None:
+        return (self._root / path).stat().st_mtime_ns // 1000
+
     def list(self, prefix: str) -> list[StoredFile]:
         found: list[StoredFile] = []
         for folder, _, names in os.walk(self._root / prefix):

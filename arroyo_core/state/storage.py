@@ -55,6 +55,9 @@ class Driver(Protocol):
 
     def size(self, path: str) -> int: ...
 
+    def modified_us(self, path: str) -> int | None:
+        """When the file was written, by the store's clock; None where the store does not tell."""
+
     def list(self, prefix: str) -> list[StoredFile]:
         """Every file below the folder `prefix`; none if it does not exist."""
 
@@ -162,6 +165,10 @@ class StorageProvider:
 
     def size(self, path: str) -> int:
         return self._call("stat", path, lambda: self._driver.size(path))
+
+    def modified_us(self, path: str) -> int | None:
+        """When the file was written, by the store's clock; None where the store does not tell."""
+        return self._call("stat", path, lambda: self._driver.modified_us(path))
 
     def list(self, prefix: str) -> list[StoredFile]:
         """Every file below the folder `prefix`, sorted by path."""

@@ -38,6 +38,10 @@ class DictDriver:
     def size(self, path: str) -> int:
         return len(self.read(path))
 
+    def modified_us(self, path: str) -> int | None:
+        self.read(path)
+        return None
+
     def list(self, prefix: str) -> list[StoredFile]:
         return [StoredFile(path, len(data)) for path, data in self.files.items() if path.startswith(prefix + "/")]
 

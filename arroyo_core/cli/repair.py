@@ -1,0 +1,128 @@
+"""`arroyo checkpoints verify` and `repair`: whether a job's checkpoints are whole, and what to do if not."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from arroyo_core.api.units import DURATION_UNITS
+from arroyo_core.cli.arguments import duration_us, epoch
+from arroyo_core.cli.exits import FAILURE, OK
+from arroyo_core.cli.formats import format_size
+from arroyo_core.errors import ConfigError
+from arroyo_core.state import ParquetBackend
+from arroyo_core.state.repair import Repair, RepairPlan
+from arroyo_core.state.verification import Verdict, Verifier
+
+#: How long nothing must have stirred before a job counts as stopped.
+QUIET_US = 10 * DURATION_UNITS["m"]
+
+
+def add_verify_arguments(parser: argparse.ArgumentParser) -> None:
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("--all", action="store_true", help="every checkpoint (default)")
+    chosen.add_argument("--latest", action="store_true", help="only the newest")
+    chosen.add_argument("--epoch", type=epoch, metavar="N", help="only this one")
+    parser.add_argument("--format", choices=("table", "json"), default="table", help="default: table")
+
+
+def verify(backend: ParquetBackend, args: argparse.Namespace) -> int:
+    """Exit code 1 if any is damaged."""
+    verifier = Verifier(backend)
+    verdicts = [verifier.verify(number) for number in _epochs(backend, args)]
+    if args.format == "json":
+        print(json.dumps([_verdict_json(verdict) for verdict in verdicts], indent=2))
+    else:
+        for verdict in verdicts:
+            _print_verdict(verdict)
+    is_whole = all(verdict.is_whole for verdict in verdicts)
+    if not is_whole and args.format == "table":
+        print("`arroyo checkpoints repair` says what can be done")
+    return OK if is_whole else FAILURE
+
+
+def _epochs(backend: ParquetBackend, args: argparse.Namespace) -> list[int]:
+    epochs = backend.list_epochs()
+    if args.epoch is not None:
+        if args.epoch not in epochs:
+            has = ", ".join(map(str, epochs))
+            raise ConfigError(f"job {backend.job_id!r} has no checkpoint {args.epoch} (it has: {has})")
+        return [args.epoch]
+    return epochs[-1:] if args.latest else epochs
+
+
+def _print_verdict(verdict: Verdict) -> None:
+    state = "whole" if verdict.is_whole else f"{len(verdict.problems)} damaged"
+    print(f"epoch {verdict.epoch}: {verdict.files} files, {format_size(verdict.bytes_read)}, {state}")
+    for problem in verdict.problems:
+        print(f"  {problem}")
+
+
+def _verdict_json(verdict: Verdict) -> dict[str, object]:
+    return {
+        "epoch": verdict.epoch,
+        "is_whole": verdict.is_whole,
+        "files": verdict.files,
+        "bytes": verdict.bytes_read,
+        "problems": list(verdict.problems),
+    }
+
+
+def add_repair_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--yes", action="store_true", help="do it; without this flag it is only said")
+    parser.add_argument(
+        "--orphans-older-than",
+        type=duration_us,
+        metavar="AGE",
+        help="also delete files that no checkpoint needs, of that age, such as 7d",
+    )
+    parser.add_argument(
+        "--quiet-for",
+        type=duration_us,
+        default=QUIET_US,
+        metavar="TIME",
+        help="refuse unless nothing has stirred for so long, so that no driver runs (default: 10m)",
+    )
+    parser.add_argument("--force", action="store_true", help="do not ask whether a driver runs")
+
+
+def repair(backend: ParquetBackend, args: argparse.Namespace) -> int:
+    """Exit code 1 if there is something to do, and it is not done."""
+    mender = Repair(backend)
+    plan = mender.plan(orphan_age_us=args.orphans_older_than)
+    if plan.is_empty:
+        print(f"{backend.job_id}: every checkpoint is whole, there is nothing to repair")
+        return OK
+    if not args.yes:
+        _print_plan(plan, backend, folder=None)
+        print("nothing is changed: add --yes to do it")
+        return FAILURE
+    if not args.force:
+        mender.check_quiet(args.quiet_for)
+    done = mender.carry_out(orphan_age_us=args.orphans_older_than)
+    _print_plan(done, backend, folder=mender.damaged_folder())
+    return OK
+
+
+def _print_plan(plan: RepairPlan, backend: ParquetBackend, *, folder: str | None) -> None:
+    """What a repair would do, or where `folder` is given, has done."""
+    is_done = folder is not None
+    for problem in plan.problems:
+        print(problem)
+    if plan.dropped:
+        where = f"{backend.storage.url}/{folder or f'{backend.job_id}/damaged'}"
+        numbers = ", ".join(map(str, plan.dropped))
+        verb = "moved" if is_done else "would move"
+        print(f"{verb} damaged checkpoints aside: {numbers} ({len(plan.moved)} files, to {where})")
+    if plan.republished is not None:
+        verb = "published" if is_done else "would publish"
+        print(f"{verb} the state of epoch {plan.whole} as epoch {plan.republished}, to go on from there")
+        print(
+            f"what sinks committed after epoch {plan.whole} stays: when the job goes on, the rows that its sources "
+            "gave since are read again, and written again"
+        )
+    elif plan.dropped:
+        print(f"the newest checkpoint, epoch {plan.whole}, is whole: the job goes on from it as before")
+    if plan.orphans:
+        verb = "deleted" if is_done else "would delete"
+        print(f"{verb} {len(plan.orphans)} files that no checkpoint needs, such as {plan.orphans[0]}")
