@@ -20,6 +20,7 @@ from arroyo_core.api import (
     SourceFinishType,
     SourceOperator,
     TaskInfo,
+    UnboundedState,
     Watermark,
 )
 from arroyo_core.errors import (
@@ -80,6 +81,7 @@ __all__ = [
     "UdfDeclarationError",
     "UdfError",
     "UdfTimeoutError",
+    "UnboundedState",
     "Watermark",
 ]
 

@@ -66,7 +66,7 @@ class PipelineError(ArroyoError):
     """One mistake in a pipeline file: what, where, what is allowed.
 
     `value` is the offending value as written, `allowed` the choices where there are few,
-    `suggestion` the nearest of them ("did you mean").
+    `suggestion` the nearest of them ("did you mean"). `code` names the kind of mistake, for those that have one.
     """
 
     domain = Domain.USER
@@ -79,8 +79,10 @@ class PipelineError(ArroyoError):
         value: object = None,
         allowed: Sequence[str] = (),
         suggestion: str | None = None,
+        code: str | None = None,
     ) -> None:
         super().__init__(message)
+        self.code = code
         self.at = at
         self.value = value
         self.allowed = tuple(allowed)

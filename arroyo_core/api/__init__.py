@@ -5,7 +5,7 @@ from arroyo_core.api.collector import ArrowCollector, SourceCollector
 from arroyo_core.api.constructor import ConstructedOperator, OperatorConstructor
 from arroyo_core.api.context import OperatorContext, SourceContext, TableManager
 from arroyo_core.api.guarantee import Guarantee
-from arroyo_core.api.operator import ArrowOperator, DisplayableOperator, SourceOperator
+from arroyo_core.api.operator import ArrowOperator, DisplayableOperator, SourceOperator, UnboundedState
 from arroyo_core.api.registry import Origin, Registry, Udf
 from arroyo_core.api.schema import ArroyoSchema
 from arroyo_core.api.signals import (
@@ -45,5 +45,6 @@ __all__ = [
     "TableManager",
     "TaskInfo",
     "Udf",
+    "UnboundedState",
     "Watermark",
 ]

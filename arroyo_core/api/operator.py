@@ -41,6 +41,14 @@ class DisplayableOperator:
     fields: Sequence[tuple[str, str]] = field(default_factory=tuple)
 
 
+@dataclass(frozen=True, slots=True)
+class UnboundedState:
+    """State without a limit. `reason` is a clause about the operator, `mend` what its user can do about it."""
+
+    reason: str
+    mend: str
+
+
 class _Described(ABC):
     """What both traits share."""
 
@@ -70,6 +78,10 @@ class _Described(ABC):
     @abstractmethod
     def guarantee_reason(self) -> str:
         """Why, in a clause about the operator: `its position is part of the checkpoint`."""
+
+    def emits_watermarks(self) -> bool:
+        """Whether it makes watermarks of its own, so that event time moves on behind it; asked by `arroyo lint`."""
+        return False
 
     def display(self) -> DisplayableOperator:
         return DisplayableOperator(self.name())
@@ -125,6 +137,21 @@ class ArrowOperator(_Described):
         time; override it for one whose tables do not change what comes of a row.
         """
         return not self.tables()
+
+    def needs_watermark(self, inputs: Sequence[ArroyoSchema]) -> bool:
+        """Whether it holds rows or state back until a watermark has passed them; asked by `arroyo lint`.
+
+        Without watermarks such an operator sends nothing, or keeps everything, until its input ends.
+        """
+        return False
+
+    def unbounded_state(self, inputs: Sequence[ArroyoSchema]) -> UnboundedState | None:
+        """Why its state, as it is configured, grows with the stream for ever; None where it does not.
+
+        Asked by `arroyo lint`, with the types of the inputs. State that watermarks or a time to live keep small
+        is bounded, and so is one value for each subtask.
+        """
+        return None
 
     def is_sink(self) -> bool:
         """Whether this is an end of the pipeline: it must have no consumers, all others must have one."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from arroyo_core.errors import PipelineError
+from arroyo_core.errors import Location, PipelineError
 from arroyo_core.graph.loader import split_lines
 
 _MAX_ALLOWED = 12
@@ -17,11 +17,8 @@ def render_mistake(error: PipelineError, *, is_debug: bool = False) -> str:
     lines = [f"{error.at}: {error.message}" if error.at else error.message]
     gutter = ""
     if error.at:
-        source = _source_line(error.at.file, error.at.line)
-        gutter = " " * (len(str(error.at.line)) + 3)
-        if source is not None:
-            lines.append(f"  {error.at.line} | {source}")
-            lines.append(f"{gutter}| {_caret(source, error.at.column, error.value)}")
+        gutter = gutter_of(error.at)
+        lines += excerpt(error.at, error.value)
     if error.suggestion:
         lines.append(f"{gutter}  did you mean {error.suggestion}?")
     if error.allowed:
@@ -29,6 +26,19 @@ def render_mistake(error: PipelineError, *, is_debug: bool = False) -> str:
     if is_debug:
         lines += getattr(error, "__notes__", [])
     return "\n".join(lines)
+
+
+def excerpt(at: Location, value: object = None) -> list[str]:
+    """The line of a place, with a caret under its column, or under all of `value`; nothing where there is no file."""
+    source = _source_line(at.file, at.line)
+    if source is None:
+        return []
+    return [f"  {at.line} | {source}", f"{gutter_of(at)}| {_caret(source, at.column, value)}"]
+
+
+def gutter_of(at: Location) -> str:
+    """What is left of the text of an excerpt."""
+    return " " * (len(str(at.line)) + 3)
 
 
 def mistake_json(error: PipelineError) -> dict[str, object]:

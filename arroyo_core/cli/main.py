@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from arroyo_core.cli import graph, plan, plugins, start, state_commands, stop, udf, validate, watching
+from arroyo_core.cli import graph, lint, plan, plugins, start, state_commands, stop, udf, validate, watching
 from arroyo_core.cli.arguments import parallelism, port, restarts
 from arroyo_core.cli.bundles import add_insecure
 from arroyo_core.cli.diagnostics import render_mistake
@@ -52,6 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_run(commands)
     validate.add_command(commands)
+    lint.add_command(commands)
     plan.add_command(commands)
     graph.add_command(commands)
     plugins.add_command(commands)

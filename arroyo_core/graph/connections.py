@@ -9,6 +9,9 @@ from arroyo_core.graph.operators import PlannedOperator
 from arroyo_core.graph.spec import NodeSpec
 from arroyo_core.graph.topology import consumers, find_cycles
 
+#: The code of a node whose output goes nowhere.
+UNUSED_NODE = "unused-node"
+
 
 def unique_nodes(nodes: Sequence[NodeSpec], mistakes: Mistakes) -> dict[str, NodeSpec]:
     """Nodes by id; the second of one id is a mistake, and left out."""
@@ -58,6 +61,7 @@ def check_connections(
                 "add a sink such as filesystem.sink, or name it in the inputs of another node",
                 at=node.at,
                 value=node.id,
+                code=UNUSED_NODE,
             )
 
 

@@ -26,9 +26,10 @@ class Mistakes:
         allowed: Sequence[str] = (),
         suggestion: str | None = None,
         details: str | None = None,
+        code: str | None = None,
     ) -> None:
         """Record a mistake; `details` are for the plugin's author and shown on demand only."""
-        error = PipelineError(message, at=at, value=value, allowed=allowed, suggestion=suggestion)
+        error = PipelineError(message, at=at, value=value, allowed=allowed, suggestion=suggestion, code=code)
         if details:
             error.add_note(details)
         self._errors.setdefault((at, message), error)

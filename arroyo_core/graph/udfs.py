@@ -128,7 +128,7 @@ def _used_distributions(nodes: Iterable[NodeSpec], plugins: PluginSet) -> tuple[
 
     A name that only looks like a call counts too: rather a question too many when the distribution changes.
     """
-    words = {word for node in nodes for text in _texts(node.config) for word in _WORD.findall(text.casefold())}
+    words = {word for node in nodes for text in texts_of(node.config) for word in _WORD.findall(text.casefold())}
     registry = plugins.registry
     found: dict[Origin, list[str]] = {}
     for name, udf in registry.udfs.items():
@@ -146,13 +146,14 @@ def _used_distributions(nodes: Iterable[NodeSpec], plugins: PluginSet) -> tuple[
     )
 
 
-def _texts(value: YamlValue | None) -> Iterator[str]:
+def texts_of(value: YamlValue | None) -> Iterator[str]:
+    """Every text inside a value, keys not included."""
     match value:
         case Scalar():
             yield value.text
         case YamlList():
             for item in value.items:
-                yield from _texts(item)
+                yield from texts_of(item)
         case YamlMap():
             for entry in value.entries:
-                yield from _texts(entry.value)
+                yield from texts_of(entry.value)

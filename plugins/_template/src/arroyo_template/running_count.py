@@ -10,7 +10,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from arroyo_core.api import ArrowCollector, ArrowOperator, ArroyoSchema, DisplayableOperator, OperatorContext
+from arroyo_core.api import (
+    ArrowCollector,
+    ArrowOperator,
+    ArroyoSchema,
+    DisplayableOperator,
+    OperatorContext,
+    UnboundedState,
+)
 from arroyo_core.errors import ConfigError
 from arroyo_core.state import global_table_config
 
@@ -52,6 +59,9 @@ class RunningCount(ArrowOperator):
     def routing_keys(self, inputs: Sequence[ArroyoSchema]) -> Sequence[tuple[str, ...] | None]:
         # All rows of one key must meet in one subtask, or each would count for itself.
         return [(self._key,)]
+
+    def unbounded_state(self, inputs: Sequence[ArroyoSchema]) -> UnboundedState | None:
+        return UnboundedState("it keeps a count of every key for ever", "count by a column of few values")
 
     def tables(self) -> dict[str, TableConfig]:
         return global_table_config(TABLE, "rows seen, by key")

@@ -16,6 +16,7 @@ from arroyo_core.api import (
     ArroyoSchema,
     DisplayableOperator,
     OperatorContext,
+    UnboundedState,
     Watermark,
 )
 from arroyo_core.api.units import format_duration_us
@@ -79,6 +80,15 @@ class Deduplicate(ArrowOperator):
 
     def routing_keys(self, inputs: Sequence[ArroyoSchema]) -> Sequence[tuple[str, ...] | None]:
         return [self._settings.keys]
+
+    def needs_watermark(self, inputs: Sequence[ArroyoSchema]) -> bool:
+        return self._settings.ttl_us is not None
+
+    def unbounded_state(self, inputs: Sequence[ArroyoSchema]) -> UnboundedState | None:
+        if self._settings.ttl_us is not None:
+            return None
+        kept = "the last row of every key" if self._settings.keeps_last else "every key"
+        return UnboundedState(f"it keeps {kept} for ever", "give a ttl other than 0")
 
     def tables(self) -> dict[str, TableConfig]:
         ttl_us = self._settings.ttl_us

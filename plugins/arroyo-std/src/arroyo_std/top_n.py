@@ -15,6 +15,7 @@ from arroyo_core.api import (
     CheckpointBarrier,
     DisplayableOperator,
     OperatorContext,
+    UnboundedState,
     Watermark,
 )
 from arroyo_core.api.updating import is_updating, with_updating, without_updating
@@ -92,6 +93,18 @@ class TopN(ArrowOperator):
 
     def routing_keys(self, inputs: Sequence[ArroyoSchema]) -> Sequence[tuple[str, ...] | None]:
         return [self._ranking.partition_by]
+
+    def needs_watermark(self, inputs: Sequence[ArroyoSchema]) -> bool:
+        return self._mode(inputs[0]) is Mode.WINDOWED
+
+    def unbounded_state(self, inputs: Sequence[ArroyoSchema]) -> UnboundedState | None:
+        mode = self._mode(inputs[0])
+        mend = "partition by the columns of a window, so that groups end"
+        if mode is Mode.UPDATING:
+            return UnboundedState("it keeps every row of its input until that row is taken back", mend)
+        if mode is Mode.APPENDED and self._ranking.partition_by:
+            return UnboundedState(f"it keeps the first {self._ranking.n} of every group for ever", mend)
+        return None
 
     def partial(self, inputs: Sequence[ArroyoSchema]) -> ArrowOperator | None:
         mode = self._mode(inputs[0])

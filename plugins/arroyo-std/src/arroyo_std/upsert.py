@@ -10,7 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from arroyo_core.api import ArrowCollector, ArrowOperator, ArroyoSchema, DisplayableOperator, OperatorContext
+from arroyo_core.api import (
+    ArrowCollector,
+    ArrowOperator,
+    ArroyoSchema,
+    DisplayableOperator,
+    OperatorContext,
+    UnboundedState,
+)
 from arroyo_core.api.updating import is_updating, retract_mask, without_updating
 from arroyo_core.errors import ConfigError
 from arroyo_core.state import LastKeyValueView, timestamp_table_config
@@ -61,6 +68,15 @@ class Upsert(ArrowOperator):
 
     def routing_keys(self, inputs: Sequence[ArroyoSchema]) -> Sequence[tuple[str, ...] | None]:
         return [self._keys]
+
+    def unbounded_state(self, inputs: Sequence[ArroyoSchema]) -> UnboundedState | None:
+        # Of other streams it keeps nothing.
+        if not is_updating(inputs[0]):
+            return None
+        return UnboundedState(
+            "it keeps a hash of the row of every key until that row is taken back",
+            "make sure that the keys do not become ever more",
+        )
 
     def tables(self) -> dict[str, TableConfig]:
         return {TABLE: timestamp_table_config(TABLE, "a hash of the row of each key", timedelta(0), True, None)}

@@ -81,6 +81,9 @@ class WatermarkGenerator(ArrowOperator):
         self._check_expression(stream.schema)
         return ArroyoSchema(stream.schema, column or stream.timestamp_column, stream.key_columns)
 
+    def emits_watermarks(self) -> bool:
+        return True
+
     def tables(self) -> dict[str, TableConfig]:
         return global_table_config(STATE_TABLE, "progress of the watermark, by subtask")
 

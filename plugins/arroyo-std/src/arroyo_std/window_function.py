@@ -138,6 +138,9 @@ class WindowFunction(ArrowOperator):
     def routing_keys(self, inputs: Sequence[ArroyoSchema]) -> Sequence[tuple[str, ...] | None]:
         return [self._keys(inputs[0])]
 
+    def needs_watermark(self, inputs: Sequence[ArroyoSchema]) -> bool:
+        return True
+
     def tables(self) -> dict[str, TableConfig]:
         return event_group_tables(None)
 

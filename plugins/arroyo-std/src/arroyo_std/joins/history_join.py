@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from arroyo_core.api import ArrowCollector, ArroyoSchema, OperatorContext
+from arroyo_core.api import ArrowCollector, ArroyoSchema, OperatorContext, UnboundedState
 from arroyo_core.api.hashing import is_hashable
 from arroyo_core.api.units import format_duration_us
 from arroyo_core.api.updating import make_updates, retract_mask, row_ids, with_updating
 from arroyo_std.aggregates.groups import Codes
 from arroyo_std.joins.keyed import DistinctKeys, Found, KeyedTable
-from arroyo_std.joins.layout import LEFT, RIGHT, JoinLayout, JoinSettings, JoinType, Mask, Rows
+from arroyo_std.joins.layout import LEFT, RIGHT, SIDE_NAMES, JoinLayout, JoinSettings, JoinType, Mask, Rows
 from arroyo_std.joins.net_change import comparable, derive_net_change
 from arroyo_std.joins.pairs import shared_codes
 from arroyo_std.joins.timed import TimedJoin
@@ -55,6 +55,20 @@ class HistoryJoin(TimedJoin):
     def output_schema(self, inputs: Sequence[ArroyoSchema]) -> ArroyoSchema:
         stream = super().output_schema(inputs)
         return with_updating(stream) if self._is_updating(self.make_layout(inputs)) else stream
+
+    def needs_watermark(self, inputs: Sequence[ArroyoSchema]) -> bool:
+        return self.unbounded_state(inputs) is None
+
+    def unbounded_state(self, inputs: Sequence[ArroyoSchema]) -> UnboundedState | None:
+        if self._ttl_us == _UNLIMITED_US:
+            return UnboundedState("it keeps all rows of both inputs for ever", "give a ttl other than 0")
+        timeless = [name for name, stream in zip(SIDE_NAMES, inputs, strict=True) if stream.timestamp_column is None]
+        if not timeless:
+            return None
+        return UnboundedState(
+            f"its {' and its '.join(timeless)} input has no event time, so that rows of it are kept for ever",
+            "put std.watermark in front",
+        )
 
     def retentions_us(self) -> tuple[int, int]:
         return (self._ttl_us, self._ttl_us)

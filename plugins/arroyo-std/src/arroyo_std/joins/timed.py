@@ -95,6 +95,9 @@ class TimedJoin(ArrowOperator):
         on = self.settings.on
         return [tuple(pair.left for pair in on), tuple(pair.right for pair in on)]
 
+    def needs_watermark(self, inputs: Sequence[ArroyoSchema]) -> bool:
+        return True
+
     def tables(self) -> dict[str, TableConfig]:
         tables = global_table_config(PROGRESS_TABLE, "the watermark that rows have been joined up to, by subtask")
         for name, retention_us in zip(SIDE_NAMES, self.retentions_us(), strict=True):

@@ -21,6 +21,7 @@ from arroyo_core.api import (
     OperatorContext,
     Registry,
     SignalMessage,
+    UnboundedState,
     Watermark,
 )
 from arroyo_core.api.units import format_duration_us
@@ -141,6 +142,11 @@ class UpdatingAggregate(ArrowOperator):
 
     def routing_keys(self, inputs: Sequence[ArroyoSchema]) -> Sequence[tuple[str, ...] | None]:
         return [self._settings.keys]
+
+    def unbounded_state(self, inputs: Sequence[ArroyoSchema]) -> UnboundedState | None:
+        if self._settings.ttl_us or not self._settings.keys:
+            return None
+        return UnboundedState("it keeps the aggregates of every key for ever", "give a ttl other than 0")
 
     def partial(self, inputs: Sequence[ArroyoSchema]) -> ArrowOperator | None:
         layout = self._make_layout(inputs[0])

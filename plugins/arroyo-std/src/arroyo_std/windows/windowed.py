@@ -133,6 +133,12 @@ class WindowOperator(ArrowOperator):
     def routing_keys(self, inputs: Sequence[ArroyoSchema]) -> Sequence[tuple[str, ...] | None]:
         return [self._settings.keys]
 
+    def needs_watermark(self, inputs: Sequence[ArroyoSchema]) -> bool:
+        return not self._settings.is_processing_time
+
+    def emits_watermarks(self) -> bool:
+        return self._settings.is_processing_time
+
     def tables(self) -> dict[str, TableConfig]:
         progress = global_table_config(PROGRESS_TABLE, "up to where windows have fired, by subtask")
         return {**progress, **self.state_tables(self._layout)}

@@ -1,0 +1,30 @@
+"""Finds what a valid pipeline probably does not mean."""
+
+from __future__ import annotations
+
+from arroyo_core.graph.lint.findings import CODES, Finding
+from arroyo_core.graph.lint.ignores import silence
+from arroyo_core.graph.lint.operators import lint_operators
+from arroyo_core.graph.lint.secrets import lint_secrets
+from arroyo_core.graph.lint.unused import lint_unused
+from arroyo_core.graph.mistakes import Mistakes
+from arroyo_core.graph.planner import PlannedPipeline
+from arroyo_core.plugin import PluginSet
+
+__all__ = ["CODES", "Finding", "lint_pipeline"]
+
+
+def lint_pipeline(pipeline: PlannedPipeline, *, plugins: PluginSet) -> list[Finding]:
+    """The findings of a pipeline by place, without those that a comment silences.
+
+    Raises `InvalidPipelineError` for an operator that fails when it is asked.
+    """
+    mistakes = Mistakes()
+    found = [
+        *lint_operators(pipeline, mistakes),
+        *lint_secrets(pipeline, plugins),
+        *lint_unused(pipeline),
+    ]
+    mistakes.raise_if_any()
+    left = silence(found, pipeline.written.texts)
+    return sorted(left, key=lambda finding: (finding.at.file, finding.at.line, finding.at.column, finding.code))
