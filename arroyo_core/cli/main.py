@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from arroyo_core.cli import graph, lint, plan, plugins, start, state_commands, stop, udf, validate, watching
+from arroyo_core.cli import dlq, graph, lint, plan, plugins, start, state_commands, stop, udf, validate, watching
 from arroyo_core.cli.arguments import parallelism, port, restarts
 from arroyo_core.cli.bundles import add_insecure
 from arroyo_core.cli.diagnostics import render_mistake
@@ -59,6 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     stop.add_command(commands)
     state_commands.add_commands(commands)
     udf.add_command(commands)
+    dlq.add_command(commands)
     # Also behind the command. No default there, or it would overwrite what was given before the command.
     for command in commands.choices.values():
         command.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show tracebacks")
