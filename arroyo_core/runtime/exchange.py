@@ -17,8 +17,10 @@ from arroyo_core.errors import ExchangeError
 from arroyo_core.runtime.frames import EMPTY, Frame, FrameKind, FrameWriter, encode_batch
 from arroyo_core.runtime.watermarks import Channel
 
-#: Small batches for one target are joined into frames of about this size.
+#: Small batches for one target are joined into frames of about this size, smaller ones where there are many targets.
 FRAME_BYTES = 1 << 20
+_LEAST_FRAME_BYTES = 64 << 10
+_UNSENT_BYTES = 4 << 20
 
 _FINAL_KINDS = {SignalMessage.END_OF_DATA: FrameKind.END_OF_DATA, SignalMessage.STOP: FrameKind.STOP}
 
@@ -114,6 +116,8 @@ class EdgeSender:
         self._sender = sender
         self._attempt = attempt
         self._outboxes = {target: _Outbox() for target in targets}
+        share = _UNSENT_BYTES // max(1, len(self._outboxes))
+        self._frame_bytes = min(FRAME_BYTES, max(_LEAST_FRAME_BYTES, share))
         self._watermark: Watermark | None = None
 
     def send(self, batch: pa.RecordBatch) -> None:
@@ -121,7 +125,7 @@ class EdgeSender:
             outbox = self._outboxes[target]
             outbox.batches.append(part)
             outbox.bytes += part.nbytes
-            if outbox.bytes >= FRAME_BYTES:
+            if outbox.bytes >= self._frame_bytes:
                 self._flush(target, outbox)
 
     def send_watermark(self, watermark: Watermark) -> None:

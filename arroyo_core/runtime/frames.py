@@ -1,43 +1,19 @@
-"""Frames: the rows of the exchange between two waves.
+"""Frames: what goes through the exchange between two waves.
 
-Spark sees only opaque rows. A frame goes to subtask `target` of `chain`, for its input `input`,
+Spark sees only opaque bytes. A frame goes to subtask `target` of `chain`, for its input `input`,
 from subtask `sender` of the chain upstream; `seq` counts from 0 along each such channel, and
 `attempt` tells apart two tries to run the same sender.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
-import numpy as np
 import pyarrow as pa
 
 #: Frames for the driver pass through every later wave.
 DRIVER_CHAIN = -1
-
-FRAME_SCHEMA = pa.schema(
-    [
-        pa.field("target", pa.int32(), nullable=False),
-        pa.field("chain", pa.int32(), nullable=False),
-        pa.field("input", pa.int32(), nullable=False),
-        pa.field("sender", pa.int32(), nullable=False),
-        pa.field("attempt", pa.int64(), nullable=False),
-        pa.field("seq", pa.int64(), nullable=False),
-        pa.field("kind", pa.int8(), nullable=False),
-        pa.field("payload", pa.binary(), nullable=False),
-    ]
-)
-
-#: The same as Spark writes it.
-FRAME_DDL = (
-    "target int not null, chain int not null, input int not null, sender int not null, attempt bigint not null, "
-    "seq bigint not null, kind tinyint not null, payload binary not null"
-)
-
-#: Output rows are handed to Spark in batches of about this size.
-DRAIN_BYTES = 1 << 20
 
 
 class FrameKind(IntEnum):
@@ -93,53 +69,15 @@ def without_dictionaries(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 class FrameWriter:
-    """Gathers frames and gives them out as record batches of `FRAME_SCHEMA`."""
+    """Holds the frames that a task has made until they are handed on."""
 
     def __init__(self) -> None:
         self._frames: list[Frame] = []
-        self._bytes = 0
 
     def write(self, frame: Frame) -> None:
         self._frames.append(frame)
-        self._bytes += frame.payload.size
 
-    def drain(self, *, is_last: bool = False) -> Iterator[pa.RecordBatch]:
-        """The frames so far, once there are enough of them."""
-        if self._frames and (is_last or self._bytes >= DRAIN_BYTES):
-            frames, self._frames, self._bytes = self._frames, [], 0
-            yield frames_to_batch(frames)
-
-
-def frames_to_batch(frames: list[Frame]) -> pa.RecordBatch:
-    columns = [
-        pa.array([frame.target for frame in frames], pa.int32()),
-        pa.array([frame.chain for frame in frames], pa.int32()),
-        pa.array([frame.input for frame in frames], pa.int32()),
-        pa.array([frame.sender for frame in frames], pa.int32()),
-        pa.array([frame.attempt for frame in frames], pa.int64()),
-        pa.array([frame.seq for frame in frames], pa.int64()),
-        pa.array([int(frame.kind) for frame in frames], pa.int8()),
-        _payloads([frame.payload for frame in frames]),
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=FRAME_SCHEMA)
-
-
-def _payloads(buffers: list[pa.Buffer]) -> pa.Array:
-    # One large frame is the usual case, and needs no copy.
-    data = buffers[0] if len(buffers) == 1 else pa.py_buffer(b"".join(buffers))
-    offsets = np.zeros(len(buffers) + 1, dtype=np.int32)
-    np.cumsum([buffer.size for buffer in buffers], out=offsets[1:])
-    return pa.Array.from_buffers(pa.binary(), len(buffers), [None, pa.py_buffer(offsets), data])
-
-
-def frames_of(batch: pa.RecordBatch) -> Iterator[Frame]:
-    """The frames of a batch that came from Spark; payloads share its memory."""
-    numbers = [batch.column(index).to_pylist() for index in range(7)]
-    payload = batch.column(7)
-    kind = np.int64 if pa.types.is_large_binary(payload.type) else np.int32
-    offsets = np.frombuffer(payload.buffers()[1], dtype=kind)[payload.offset : payload.offset + len(payload) + 1]
-    data = payload.buffers()[2]
-    for row, (target, chain, index, sender, attempt, seq, code) in enumerate(zip(*numbers, strict=True)):
-        start, end = int(offsets[row]), int(offsets[row + 1])
-        buffer = data.slice(start, end - start) if end > start else EMPTY
-        yield Frame(target, chain, index, sender, attempt, seq, FrameKind(code), buffer)
+    def drain(self) -> list[Frame]:
+        """The frames since the last call."""
+        frames, self._frames = self._frames, []
+        return frames

@@ -5,13 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-import pyarrow as pa
-
 from arroyo_core.api import Clock, SystemClock
 from arroyo_core.graph.plan import Plan
 from arroyo_core.plugin import PluginSet
 from arroyo_core.proto import exchange_pb2 as pb
-from arroyo_core.runtime.frames import Frame, FrameKind, frames_of, frames_to_batch
+from arroyo_core.runtime.frames import Frame, FrameKind
 from arroyo_core.runtime.request import EpochRequest, TaskEnvironment
 from arroyo_core.runtime.wave import run_wave
 
@@ -44,9 +42,7 @@ class LocalExecutor:
         environment = TaskEnvironment(
             partition=partition, attempt=next(self._attempts), plugins=self._plugins, clock=self._clock
         )
-        batches: list[pa.RecordBatch] = [frames_to_batch(frames)] if frames else []
-        output = run_wave(plan, wave, request, environment, batches)
-        return [frame for batch in output for frame in frames_of(batch)]
+        return list(run_wave(plan, wave, request, environment, frames))
 
 
 def reports_of(frames: Sequence[Frame]) -> list[pb.ChainReport]:

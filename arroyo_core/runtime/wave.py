@@ -13,7 +13,7 @@ from arroyo_core.errors import ArroyoError, OperatorError, RetryHint, error_doma
 from arroyo_core.graph.plan import Plan
 from arroyo_core.proto import exchange_pb2 as pb
 from arroyo_core.runtime.assembly import WaveAssembly
-from arroyo_core.runtime.frames import DRIVER_CHAIN, Frame, FrameKind, FrameWriter, frames_of
+from arroyo_core.runtime.frames import DRIVER_CHAIN, Frame, FrameKind, FrameWriter
 from arroyo_core.runtime.node import OperatorNode
 from arroyo_core.runtime.request import EpochRequest, TaskEnvironment
 from arroyo_core.runtime.sources import SourceEvent, SourceQueue, source_queue
@@ -27,37 +27,35 @@ def run_wave(
     wave: int,
     request: EpochRequest,
     environment: TaskEnvironment,
-    batches: Iterable[pa.RecordBatch],
-) -> Iterator[pa.RecordBatch]:
-    """Run subtask `environment.partition` of every chain of the wave on the frames of `batches`.
+    frames: Iterable[Frame],
+) -> Iterator[Frame]:
+    """Run subtask `environment.partition` of every chain of the wave on the frames for it.
 
     An error that a retry cannot mend is reported in band, and the task succeeds: whoever
     schedules tasks would only run into it again. Any other error is raised.
     """
-    writer = FrameWriter()
-    frames = (frame for batch in batches for frame in frames_of(batch))
+    # Where the task fails, it goes on where it was.
+    frames = iter(frames)
     try:
-        yield from _WaveTask(plan, wave, request, environment, writer).run(frames)
+        yield from _WaveTask(plan, wave, request, environment).run(frames)
     except Exception as error:
         if retry_hint(error) is RetryHint.WITH_BACKOFF and not environment.is_last_attempt:
             raise
-        yield from _report_error(error, plan, wave, request, environment)
-        yield from _pass_through(plan, wave, frames, writer)
+        yield _report_error(error, plan, wave, request, environment)
+        # Reports above all: another one may tell the first cause.
+        own = {chain.id for chain in plan.wave_chains(wave)}
+        yield from (frame for frame in frames if frame.chain not in own)
 
 
 class _WaveTask:
-    def __init__(
-        self, plan: Plan, wave: int, request: EpochRequest, environment: TaskEnvironment, writer: FrameWriter
-    ) -> None:
-        self._plan = plan
-        self._wave = wave
+    def __init__(self, plan: Plan, wave: int, request: EpochRequest, environment: TaskEnvironment) -> None:
         self._request = request
         self._environment = environment
-        self._writer = writer
-        self._nodes = WaveAssembly(plan, wave, request, environment, writer).build()
+        self._writer = FrameWriter()
+        self._nodes = WaveAssembly(plan, wave, request, environment, self._writer).build()
         self._ticker = Ticker(self._nodes)
 
-    def run(self, frames: Iterable[Frame]) -> Iterator[pa.RecordBatch]:
+    def run(self, frames: Iterable[Frame]) -> Iterator[Frame]:
         for node in self._nodes:
             node.on_start()
             if self._environment.is_concurrent:
@@ -67,11 +65,10 @@ class _WaveTask:
         # Topological order: what a chain emits at its barrier reaches its consumers before theirs.
         for node in self._nodes:
             report = node.finish(self._request.barrier)
-            self._writer.write(_report_frame(report, self._environment))
             yield from self._writer.drain()
-        yield from self._writer.drain(is_last=True)
+            yield _report_frame(report, self._environment)
 
-    def _run_sources(self) -> Iterator[pa.RecordBatch]:
+    def _run_sources(self) -> Iterator[Frame]:
         sources = {node.source: node for node in self._nodes if node.source is not None}
         if not sources:
             return
@@ -109,15 +106,15 @@ class _WaveTask:
             return True
         return False
 
-    def _run_frames(self, frames: Iterable[Frame]) -> Iterator[pa.RecordBatch]:
+    def _run_frames(self, frames: Iterable[Frame]) -> Iterator[Frame]:
         nodes = {node.chain.id: node for node in self._nodes}
         for frame in frames:
             if frame.chain in nodes:
                 self._ticker.tick_if_due()
                 nodes[frame.chain].receive(frame)
+                yield from self._writer.drain()
             else:
-                self._writer.write(frame)
-            yield from self._writer.drain()
+                yield frame
 
 
 class Ticker:
@@ -146,19 +143,9 @@ class Ticker:
         return min(_IDLE_WAIT_S, max(0.0, min(self._due.values()) - self._monotonic()))
 
 
-def _pass_through(plan: Plan, wave: int, frames: Iterable[Frame], writer: FrameWriter) -> Iterator[pa.RecordBatch]:
-    """Let frames for later waves go on, reports above all: another one may tell the first cause."""
-    own = {chain.id for chain in plan.wave_chains(wave)}
-    for frame in frames:
-        if frame.chain not in own:
-            writer.write(frame)
-        yield from writer.drain()
-    yield from writer.drain(is_last=True)
-
-
 def _report_error(
     error: Exception, plan: Plan, wave: int, request: EpochRequest, environment: TaskEnvironment
-) -> Iterator[pa.RecordBatch]:
+) -> Frame:
     chain = plan.wave_chains(wave)[0]
     report = pb.ChainReport(
         chain=plan.chain_of(error.operator_id).id if isinstance(error, OperatorError) else chain.id,
@@ -174,9 +161,7 @@ def _report_error(
             kind=type(error).__name__,
         ),
     )
-    writer = FrameWriter()
-    writer.write(_report_frame(report, environment))
-    yield from writer.drain(is_last=True)
+    return _report_frame(report, environment)
 
 
 def _report_frame(report: pb.ChainReport, environment: TaskEnvironment) -> Frame:

@@ -1,4 +1,4 @@
-"""Runs an epoch as one Spark job: a `mapInArrow` per wave, a shuffle of frames between two."""
+"""Epochs as Spark jobs, and what to make of one that fails."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from uuid import uuid4
 from arroyo_core.errors import ArroyoError, Domain, ExternalError
 from arroyo_core.graph.plan import Plan
 from arroyo_core.proto import exchange_pb2 as pb
-from arroyo_core.runtime.frames import FRAME_DDL
 from arroyo_core.runtime.request import EpochRequest
-from arroyo_core.spark.worker import wave_function
+from arroyo_core.spark.exchanges import exchange_for
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 #: The errors in a traceback that say that a service was away.
 _OUTAGES = {
@@ -60,51 +59,28 @@ class SparkLostError(ArroyoError):
 
 
 class SparkExecutor:
-    """Uses the DataFrame API only, so that classic Spark and Spark Connect are alike."""
+    """Runs each epoch as one Spark job, and says in plain words why it failed."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
+        self._exchange = exchange_for(spark)
         #: Names this driver's jobs among all of the session.
         self._tag = f"arroyo-{uuid4().hex}"
 
     def run_epoch(self, plan: Plan, request: EpochRequest) -> list[pb.ChainReport]:
-        from py4j.protocol import Py4JError
+        from py4j.protocol import Py4JError, Py4JJavaError
         from pyspark.errors import PySparkException
 
-        self._describe(plan, request)
+        waves = "1 wave" if plan.wave_count == 1 else f"{plan.wave_count} waves"
+        self._exchange.tag(self._tag, f"arroyo {plan.job_id}: epoch {request.epoch}, {waves}")
         try:
-            rows = self._frames(plan, request).collect()
-        except PySparkException as error:
+            return self._exchange.run(plan, request)
+        except (PySparkException, Py4JJavaError) as error:
             raise _without_java(error) from error
         except (Py4JError, ConnectionError, EOFError) as error:
-            raise (_dead_worker() if _DEAD_WORKER in str(error) else _lost(error)) from error
-        return [pb.ChainReport.FromString(bytes(row["payload"])) for row in rows]
+            raise _lost(error) from error
 
     def cancel(self) -> None:
-        self._spark.interruptTag(self._tag)
-
-    def _describe(self, plan: Plan, request: EpochRequest) -> None:
-        """What Spark's own pages say about the job; tags and descriptions are kept by thread."""
-        self._spark.addTag(self._tag)
-        if not _is_connect(self._spark):
-            waves = "1 wave" if plan.wave_count == 1 else f"{plan.wave_count} waves"
-            self._spark.sparkContext.setJobDescription(f"arroyo {plan.job_id}: epoch {request.epoch}, {waves}")
-
-    def _frames(self, plan: Plan, request: EpochRequest) -> DataFrame:
-        from pyspark.sql import functions as sql
-
-        width = plan.wave_parallelism(0)
-        frames = self._spark.range(0, width, 1, width).mapInArrow(wave_function(plan, 0, request), FRAME_DDL)
-        for wave in range(1, plan.wave_count):
-            width = plan.wave_parallelism(wave)
-            # A frame that only passes through may be meant for a wider wave.
-            partition = sql.col("target") % sql.lit(width)
-            frames = frames.repartitionById(width, partition).mapInArrow(wave_function(plan, wave, request), FRAME_DDL)
-        return frames
-
-
-def _is_connect(spark: SparkSession) -> bool:
-    return ".connect." in type(spark).__module__
+        self._exchange.cancel(self._tag)
 
 
 def _without_java(error: Exception) -> ArroyoError:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from arroyo_core.errors import SetupError
+from arroyo_core.spark.exchanges import KRYO
 from arroyo_core.spark.java import check_java
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ logger = logging.getLogger(__name__)
 
 _SETTINGS = {
     "spark.python.unix.domain.socket.enabled": "true",
+    "spark.serializer": KRYO,
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(FRAMES_PER_BATCH),
     "spark.ui.showConsoleProgress": "false",

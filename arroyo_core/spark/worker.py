@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeAlias
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -10,31 +11,58 @@ from pyspark import TaskContext
 from arroyo_core.api import SystemClock
 from arroyo_core.graph.plan import Plan
 from arroyo_core.plugin import installed_plugins
+from arroyo_core.runtime.frames import Frame
 from arroyo_core.runtime.request import EpochRequest, TaskEnvironment
 from arroyo_core.runtime.wave import run_wave
+from arroyo_core.spark.frame_batches import batches_of, frames_of
 
 #: Spark's default number of tries. Where a cluster tries less often, its own error is shown instead.
 TRIES = 4
 
-WaveFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+#: A frame and its target.
+Pair: TypeAlias = tuple[int, Frame]
+PairFunction: TypeAlias = Callable[[Iterable[Pair]], Iterator[Pair]]
+ArrowFunction: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def wave_function(plan: Plan, wave: int, request: EpochRequest) -> WaveFunction:
-    """The function that `mapInArrow` sends to executors; it is pickled with its arguments."""
+def pair_function(plan: Plan, wave: int, request: EpochRequest) -> PairFunction:
+    """What `mapPartitions` sends to executors; it is pickled with its arguments."""
 
-    def wave_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def wave_task(pairs: Iterable[Pair]) -> Iterator[Pair]:
         from arroyo_core.spark.worker import run_task
 
-        return run_task(plan, wave, request, batches)
+        for frame in run_task(plan, wave, request, (frame for _, frame in pairs)):
+            yield frame.target, frame
 
     # Spark's pages show it.
     wave_task.__name__ = f"wave_{wave}"
     return wave_task
 
 
-def run_task(
+def arrow_function(plan: Plan, wave: int, request: EpochRequest) -> ArrowFunction:
+    """What `mapInArrow` sends to executors; it is pickled with its arguments."""
+
+    def wave_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from arroyo_core.spark.worker import run_arrow_task
+
+        return run_arrow_task(plan, wave, request, batches)
+
+    wave_task.__name__ = f"wave_{wave}"
+    return wave_task
+
+
+def run_arrow_task(
     plan: Plan, wave: int, request: EpochRequest, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
+    if wave == 0:
+        # The rows that started the sources mean nothing; the generator must be used up all the same.
+        for _ in batches:
+            pass
+    frames = (frame for batch in batches for frame in frames_of(batch))
+    yield from batches_of(run_task(plan, wave, request, frames))
+
+
+def run_task(plan: Plan, wave: int, request: EpochRequest, frames: Iterator[Frame]) -> Iterator[Frame]:
     context = TaskContext.get()
     if context is None:
         raise RuntimeError("not inside a Spark task")
@@ -46,9 +74,7 @@ def run_task(
         is_last_attempt=context.attemptNumber() >= TRIES - 1,
         is_concurrent=True,
     )
-    if wave == 0:
-        # The rows that started the sources mean nothing; the generator must be used up all the same.
-        for _ in batches:
-            pass
-        batches = iter(())
-    yield from run_wave(plan, wave, request, environment, batches)
+    yield from run_wave(plan, wave, request, environment, frames)
+    # Spark takes a worker back only when it has read all of its input.
+    for _ in frames:
+        pass

@@ -13,7 +13,7 @@ from arroyo_core.runtime.exchange import (
     decode_watermark,
     encode_watermark,
 )
-from arroyo_core.runtime.frames import EMPTY, Frame, FrameKind, FrameWriter, decode_batch, frames_of
+from arroyo_core.runtime.frames import EMPTY, Frame, FrameKind, FrameWriter, decode_batch
 
 SCHEMA = pa.schema({"key": pa.int64(), "value": pa.int64()})
 
@@ -23,7 +23,7 @@ def sender(writer, router, parallelism):
 
 
 def sent_frames(writer):
-    return [frame for batch in writer.drain(is_last=True) for frame in frames_of(batch)]
+    return writer.drain()
 
 
 @given(st.lists(st.integers(-5, 5), max_size=200), st.integers(1, 5), st.integers(1, 40))

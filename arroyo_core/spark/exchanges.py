@@ -1,0 +1,98 @@
+"""The two ways of moving frames through Spark: as pairs of an RDD, and as rows of a DataFrame."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Protocol
+
+from arroyo_core.graph.plan import Plan
+from arroyo_core.proto import exchange_pb2 as pb
+from arroyo_core.runtime.local import reports_of
+from arroyo_core.runtime.request import EpochRequest
+from arroyo_core.spark.frame_batches import FRAME_DDL
+from arroyo_core.spark.worker import Pair, arrow_function, pair_function
+
+if TYPE_CHECKING:
+    from pyspark import RDD, SparkContext
+    from pyspark.sql import SparkSession
+
+KRYO = "org.apache.spark.serializer.KryoSerializer"
+
+
+class Exchange(Protocol):
+    """Runs an epoch as one Spark job."""
+
+    def run(self, plan: Plan, request: EpochRequest) -> list[pb.ChainReport]: ...
+
+    def tag(self, tag: str, description: str) -> None:
+        """Name the jobs of this thread for `cancel`, and for Spark's own pages."""
+        ...
+
+    def cancel(self, tag: str) -> None: ...
+
+
+def exchange_for(spark: SparkSession) -> Exchange:
+    """The faster one wherever it can be had.
+
+    Spark Connect has no RDDs. With Java's serialisation, each open shuffle file would keep its last hundred objects
+    in memory, of some megabytes each.
+    """
+    if ".connect." in type(spark).__module__ or spark.conf.get("spark.serializer", None) != KRYO:
+        return RowExchange(spark)
+    return PairExchange(spark.sparkContext)
+
+
+class PairExchange:
+    """A `mapPartitions` for each wave, a `partitionBy` between two: Spark plans and compiles nothing."""
+
+    def __init__(self, context: SparkContext) -> None:
+        self._context = context
+        self._seeds: dict[int, RDD[Pair]] = {}
+
+    def run(self, plan: Plan, request: EpochRequest) -> list[pb.ChainReport]:
+        pairs = self._seed(plan.wave_parallelism(0)).mapPartitions(pair_function(plan, 0, request))
+        for wave in range(1, plan.wave_count):
+            # A frame that only passes through may be meant for a wider wave; Spark takes it modulo.
+            moved = pairs.partitionBy(plan.wave_parallelism(wave), operator.index)
+            pairs = moved.mapPartitions(pair_function(plan, wave, request))
+        return reports_of([frame for _, frame in pairs.collect()])
+
+    def tag(self, tag: str, description: str) -> None:
+        self._context.addJobTag(tag)
+        self._context.setJobDescription(description)
+
+    def cancel(self, tag: str) -> None:
+        self._context.cancelJobsWithTag(tag)
+
+    def _seed(self, width: int) -> RDD[Pair]:
+        """Empty partitions that start the sources."""
+        if width not in self._seeds:
+            self._seeds[width] = self._context.parallelize([], width)
+        return self._seeds[width]
+
+
+class RowExchange:
+    """A `mapInArrow` for each wave, a shuffle of rows between two: the DataFrame API only, which Connect has too."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def run(self, plan: Plan, request: EpochRequest) -> list[pb.ChainReport]:
+        from pyspark.sql import functions as sql
+
+        width = plan.wave_parallelism(0)
+        frames = self._spark.range(0, width, 1, width).mapInArrow(arrow_function(plan, 0, request), FRAME_DDL)
+        for wave in range(1, plan.wave_count):
+            width = plan.wave_parallelism(wave)
+            # A frame that only passes through may be meant for a wider wave.
+            moved = frames.repartitionById(width, sql.col("target") % sql.lit(width))
+            frames = moved.mapInArrow(arrow_function(plan, wave, request), FRAME_DDL)
+        return [pb.ChainReport.FromString(bytes(row["payload"])) for row in frames.collect()]
+
+    def tag(self, tag: str, description: str) -> None:
+        self._spark.addTag(tag)
+        if ".connect." not in type(self._spark).__module__:
+            self._spark.sparkContext.setJobDescription(description)
+
+    def cancel(self, tag: str) -> None:
+        self._spark.interruptTag(tag)
