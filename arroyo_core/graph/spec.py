@@ -7,17 +7,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from arroyo_core.errors import Location
+from arroyo_core.graph.cases import CaseSpec, read_cases
 from arroyo_core.graph.document import Entry, Scalar, YamlList, YamlMap, YamlValue, describe, is_unresolved, shown
 from arroyo_core.graph.mistakes import Mistakes, nearest
 from arroyo_core.graph.plan import CheckpointSpec
 from arroyo_core.graph.values import read_duration_us, read_int, read_size, read_string
 
+#: The keys of each section of the file.
+PIPELINE_KEYS = ("name", "parameters", "parallelism", "checkpoint", "udfs", "nodes", "tests")
+CHECKPOINT_KEYS = ("url", "interval", "rows", "bytes", "keep")
+UDF_KEYS = ("url", "sha256", "as")
+NODE_KEYS = ("id", "operator", "inputs", "config", "parallelism")
+
 MAX_PARALLELISM = 4096
-_INT64_MAX = 2**63 - 1
-_NAME = re.compile(r"(?=.*[A-Za-z0-9_-])[A-Za-z0-9_.-]+")
-_ID = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-_ALIAS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SHA256 = re.compile(r"[0-9A-Fa-f]{64}")
+MAX_KEEP = 1_000_000
+INT64_MAX = 2**63 - 1
+NAME = re.compile(r"(?=.*[A-Za-z0-9_-])[A-Za-z0-9_.-]+")
+ID = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+ALIAS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+SHA256 = re.compile(r"[0-9A-Fa-f]{64}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,12 +82,13 @@ class PipelineSpec:
     shown_url: str | None
     nodes: tuple[NodeSpec, ...]
     udfs: tuple[UdfSpec, ...] = ()
+    #: Only their shape is checked when the pipeline is planned.
+    cases: tuple[CaseSpec, ...] = ()
 
 
 def read_spec(root: YamlValue, mistakes: Mistakes) -> PipelineSpec:
     """What can be read of a pipeline; whatever is wrong is recorded and replaced by a default."""
-    keys = ("name", "parameters", "parallelism", "checkpoint", "udfs", "nodes")
-    fields = _fields(root, "a pipeline", keys, mistakes, required=("name", "nodes"))
+    fields = _fields(root, "a pipeline", PIPELINE_KEYS, mistakes, required=("name", "nodes"))
     url = _optional(fields, "checkpoint")
     shown_url = url.entry("url") if isinstance(url, YamlMap) else None
     name = _optional(fields, "name")
@@ -91,6 +100,7 @@ def read_spec(root: YamlValue, mistakes: Mistakes) -> PipelineSpec:
         shown_url=shown(shown_url.value) if shown_url else None,
         nodes=_read_nodes(fields.get("nodes"), mistakes),
         udfs=_read_udfs(_optional(fields, "udfs"), mistakes),
+        cases=read_cases(fields["tests"], mistakes) if _optional(fields, "tests") else (),
     )
 
 
@@ -125,7 +135,7 @@ def _optional(fields: Mapping[str, Entry], key: str) -> YamlValue | None:
 
 def _read_name(value: YamlValue | None, mistakes: Mistakes) -> str:
     name = read_string(value, "'name'", mistakes) if value else None
-    if name is not None and value is not None and not _NAME.fullmatch(name):
+    if name is not None and value is not None and not NAME.fullmatch(name):
         mistakes.add(
             "'name' may hold letters, digits, '_', '-' and '.', and not dots only: it is the job id and part of paths",
             at=value.at,
@@ -144,16 +154,16 @@ def _read_parallelism(value: YamlValue | None, mistakes: Mistakes) -> int | None
 def _read_checkpoint(value: YamlValue | None, mistakes: Mistakes) -> CheckpointSpec:
     if value is None:
         return CheckpointSpec()
-    fields = _fields(value, "'checkpoint'", ("url", "interval", "rows", "bytes", "keep"), mistakes)
+    fields = _fields(value, "'checkpoint'", CHECKPOINT_KEYS, mistakes)
     default = CheckpointSpec()
     url, interval = _optional(fields, "url"), _optional(fields, "interval")
     rows, size, keep = (_optional(fields, key) for key in ("rows", "bytes", "keep"))
     return CheckpointSpec(
         url=_read_url(url, mistakes) if url else None,
         interval_ms=(_read_interval_ms(interval, mistakes) if interval else None) or default.interval_ms,
-        rows=read_int(rows, "'rows'", mistakes, least=1, greatest=_INT64_MAX) if rows else None,
+        rows=read_int(rows, "'rows'", mistakes, least=1, greatest=INT64_MAX) if rows else None,
         bytes=_read_budget_bytes(size, mistakes) if size else None,
-        keep=(read_int(keep, "'keep'", mistakes, least=1, greatest=1_000_000) if keep else None) or default.keep,
+        keep=(read_int(keep, "'keep'", mistakes, least=1, greatest=MAX_KEEP) if keep else None) or default.keep,
     )
 
 
@@ -192,7 +202,7 @@ def _read_udfs(value: YamlValue | None, mistakes: Mistakes) -> tuple[UdfSpec, ..
 
 
 def _read_udf(value: YamlValue, place: str, mistakes: Mistakes) -> UdfSpec | None:
-    fields = _fields(value, place, ("url", "sha256", "as"), mistakes, required=("url",))
+    fields = _fields(value, place, UDF_KEYS, mistakes, required=("url",))
     url, digest, alias = (_optional(fields, key) for key in ("url", "sha256", "as"))
     if url is None and "url" in fields:
         mistakes.add(f"'url' of {place} must not be empty", at=fields["url"].key_at)
@@ -207,7 +217,7 @@ def _read_udf(value: YamlValue, place: str, mistakes: Mistakes) -> UdfSpec | Non
 
 def _read_sha256(value: YamlValue, mistakes: Mistakes) -> str | None:
     text = read_string(value, "'sha256'", mistakes)
-    if text is not None and not _SHA256.fullmatch(text):
+    if text is not None and not SHA256.fullmatch(text):
         mistakes.add("'sha256' must be 64 hexadecimal digits", at=value.at, value=shown(value))
         return None
     return text.lower() if text is not None else None
@@ -215,7 +225,7 @@ def _read_sha256(value: YamlValue, mistakes: Mistakes) -> str | None:
 
 def _read_alias(value: YamlValue, mistakes: Mistakes) -> str | None:
     alias = _read_fixed(value, "'as'", mistakes)
-    if alias is not None and not _ALIAS.fullmatch(alias):
+    if alias is not None and not ALIAS.fullmatch(alias):
         mistakes.add(
             "'as' begins with a letter or '_' and may hold letters, digits and '_': functions are called as.name",
             at=value.at,
@@ -242,8 +252,7 @@ def _read_nodes(entry: Entry | None, mistakes: Mistakes) -> tuple[NodeSpec, ...]
 
 def _read_node(value: YamlValue, index: int, mistakes: Mistakes) -> NodeSpec:
     place = f"nodes[{index}]"
-    keys = ("id", "operator", "inputs", "config", "parallelism")
-    fields = _fields(value, place, keys, mistakes, required=("id", "operator"))
+    fields = _fields(value, place, NODE_KEYS, mistakes, required=("id", "operator"))
     id_value, operator = fields.get("id"), fields.get("operator")
     node_id = _read_id(id_value.value, mistakes) if id_value else None
     inputs = _optional(fields, "inputs")
@@ -264,7 +273,7 @@ def _read_node(value: YamlValue, index: int, mistakes: Mistakes) -> NodeSpec:
 
 def _read_id(value: YamlValue, mistakes: Mistakes) -> str | None:
     node_id = _read_fixed(value, "'id'", mistakes)
-    if node_id is not None and not _ID.fullmatch(node_id):
+    if node_id is not None and not ID.fullmatch(node_id):
         mistakes.add(
             "an id begins with a letter or '_' and may hold letters, digits, '_' and '-'",
             at=value.at,

@@ -14,3 +14,6 @@ class FakeClock:
 
     def advance(self, seconds: float) -> None:
         self._now_us += round(seconds * 1_000_000)
+
+    def move_to(self, now_us: int) -> None:
+        self._now_us = now_us

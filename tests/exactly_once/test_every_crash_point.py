@@ -8,7 +8,8 @@ from collections import Counter
 import pytest
 from crash_rounds import Laboratory, Order, run_rounds, share_rounds
 from local_rounds import LocalLaboratory, run_local_rounds
-from machine import Mode
+
+from arroyo_core.testing.machine import Mode
 
 #: `EXACTLY_ONCE_SEED=n` repeats a failed round of double crashes, and `..._ROUNDS` makes more of them.
 SEED = int(os.environ.get("EXACTLY_ONCE_SEED", "1"))

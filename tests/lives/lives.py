@@ -16,28 +16,11 @@ from arroyo_core.runtime.job import Job
 from arroyo_core.runtime.lanes import InlineLanes
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.runtime.results import JobResult
+from arroyo_core.testing.lanes import Killed, MortalLanes
 
 #: How the lives of a job end, one after the other: at the end of an epoch; between publication and commit; again at the
 #: end of one; with an epoch that nobody ever published; and from then on at the end of every epoch.
 DEATHS: tuple[type[Event], ...] = (Committed, Published, Committed, EpochAccepted)
-
-
-class Killed(BaseException):
-    """The process is dead: nobody may catch this and go on."""
-
-
-class MortalLanes(InlineLanes):
-    """Does one thing after the other, and dies when the first event of a kind has happened."""
-
-    def __init__(self, death: type[Event]) -> None:
-        super().__init__()
-        self._death = death
-
-    def next_event(self) -> Event:
-        event = super().next_event()
-        if isinstance(event, self._death):
-            raise Killed
-        return event
 
 
 class PipelineFile:

@@ -9,23 +9,18 @@ grows; a rename is one step.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import fsspec
-import pytest
-from arroyo_filesystem import commit
 from fsspec.spec import AbstractFileSystem
-from machine import Disk, Life
 
-from arroyo_core.state import file_access, storage
-
-T = TypeVar("T")
+from arroyo_core.state import storage
+from arroyo_core.testing.machine import Disk, Life
 
 
-class CrashFileSystem(AbstractFileSystem):
+class CrashFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no types
     """What both kinds share. An instance belongs to the process that was running when it was made."""
 
     cachable = False
@@ -45,7 +40,9 @@ class CrashFileSystem(AbstractFileSystem):
         found = self.life.do("list", path, lambda: self._children(path))
         return found if detail else [entry["name"] for entry in found]
 
-    def find(self, path: str, maxdepth: int | None = None, withdirs: bool = False, detail: bool = False, **_: Any):
+    def find(
+        self, path: str, maxdepth: int | None = None, withdirs: bool = False, detail: bool = False, **_: Any
+    ) -> Any:
         path = self._strip_protocol(path)
         names = self.life.do("find", path, lambda: sorted(self._below(path)))
         return {name: _entry(name, self.disk.files[name]) for name in names} if detail else names
@@ -138,20 +135,6 @@ class CrashObjectStore(CrashFileSystem):
         return _Upload(self, path)
 
 
-class FirstDriverStore(CrashObjectStore):
-    """The object store as one of two processes at once sees it."""
-
-    protocol = ("first-object", "memory")
-    current = None
-
-
-class SecondDriverStore(CrashObjectStore):
-    """And as the other one does."""
-
-    protocol = ("second-object", "memory")
-    current = None
-
-
 class CrashFolders(CrashFileSystem):
     """Folders that must be there, and renames in one step."""
 
@@ -238,39 +221,14 @@ def _folder(name: str) -> dict[str, Any]:
     return {"name": name, "size": 0, "type": "directory"}
 
 
-for kind in (CrashObjectStore, CrashFolders, FirstDriverStore, SecondDriverStore):
+def register_store(kind: type[CrashFileSystem]) -> None:
+    """Let URLs with the protocol of `kind` open it."""
     name = kind.protocol if isinstance(kind.protocol, str) else kind.protocol[0]
     fsspec.register_implementation(name, kind, clobber=True)
 
 
-class InlinePool:
-    """Stands for a pool of threads: does everything at once, so that calls have the same order in every run."""
-
-    def __init__(self, *_: Any, **__: Any) -> None:
-        return
-
-    def submit(self, call: Callable[..., T], *arguments: Any) -> Future[T]:
-        done: Future[T] = Future()
-        done.set_result(call(*arguments))
-        return done
-
-    def map(self, call: Callable[..., T], *arguments: Iterable[Any]) -> Iterator[T]:
-        return iter([call(*each) for each in zip(*arguments, strict=True)])
-
-    def __enter__(self) -> InlinePool:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return
-
-
-@contextmanager
-def calls_in_order() -> Iterator[None]:
-    """Everything that is done side by side is done one after the other inside."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(file_access, "_pool", InlinePool)
-        patch.setattr(commit, "ThreadPoolExecutor", InlinePool)
-        yield
+for kind in (CrashObjectStore, CrashFolders):
+    register_store(kind)
 
 
 @contextmanager
