@@ -32,7 +32,7 @@ unexport CONDA_PREFIX PYTHONPATH PYTHONHOME
 # Every Spark worker would compile all it imports, each time anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help env demo test chaos quick lint format proto lock wheels bench bench-epochs bench-operators bench-state bench-udf plugin java clean
+.PHONY: help env demo test chaos quick lint format proto docs-reference lock wheels bench bench-epochs bench-operators bench-state bench-udf plugin java clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -83,6 +83,9 @@ format: $(STAMP) ## format the code, and mend what ruff can mend
 
 proto: $(STAMP) ## regenerate the protobuf code
 	@$(BIN)/python tools/proto.py
+
+docs-reference: $(STAMP) ## write docs/reference anew, after a change of a config, a command or a docstring
+	@$(BIN)/arroyo docs --markdown -o docs/reference
 
 lock: $(STAMP) ## write constraints.txt anew after a change of requirements (UPGRADE=1: with the newest versions)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tools/lock.py $(if $(UPGRADE),--upgrade)

@@ -12,7 +12,21 @@ import traceback
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from arroyo_core.cli import dlq, graph, lint, plan, plugins, start, state_commands, stop, udf, validate, watching
+from arroyo_core.cli import (
+    dlq,
+    docs,
+    graph,
+    lint,
+    plan,
+    plugins,
+    schema,
+    start,
+    state_commands,
+    stop,
+    udf,
+    validate,
+    watching,
+)
 from arroyo_core.cli.arguments import parallelism, port, restarts
 from arroyo_core.cli.bundles import add_insecure
 from arroyo_core.cli.diagnostics import render_mistake
@@ -56,6 +70,8 @@ def _parser() -> argparse.ArgumentParser:
     plan.add_command(commands)
     graph.add_command(commands)
     plugins.add_command(commands)
+    docs.add_command(commands, parser)
+    schema.add_command(commands)
     stop.add_command(commands)
     state_commands.add_commands(commands)
     udf.add_command(commands)

@@ -1,0 +1,43 @@
+"""`arroyo schema`: the JSON Schema of pipeline files, for editors."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from arroyo_core.cli.exits import OK
+from arroyo_core.errors import SetupError
+from arroyo_core.plugin import installed_plugins
+
+
+def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "schema",
+        help="print a JSON Schema of pipeline files for editors",
+        description="Print the JSON Schema (draft 7) of pipeline files with the operators of the installed plugins. "
+        "Editors use it to complete, explain and check; docs/editors.md tells how.",
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="write it there instead")
+    parser.set_defaults(command=schema)
+
+
+def schema(args: argparse.Namespace) -> int:
+    # Imported here, because it reads the comments of all plugins: no other command should wait for that.
+    from arroyo_core.graph.reference import pipeline_schema
+
+    plugins = installed_plugins()
+    text = json.dumps(pipeline_schema(plugins), indent=2) + "\n"
+    for report in plugins.reports:
+        if report.error:
+            print(f"without plugin {report.name!r} ({report.origin}): {report.error}", file=sys.stderr)
+    if args.output is None:
+        print(text, end="")
+        return OK
+    try:
+        Path(args.output).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise SetupError(f"cannot write {args.output}: {error.strerror or error}") from error
+    print(f"wrote {args.output}: {len(plugins.registry.constructors)} operators")
+    return OK
