@@ -17,8 +17,8 @@ _ADVICE = (
 )
 
 
-def check_java() -> None:
-    """Raises `SetupError` unless the Java that Spark would start is there and new enough."""
+def check_java() -> str:
+    """The command of the Java that Spark would start; raises `SetupError` unless it is there and new enough."""
     home = os.environ.get("JAVA_HOME")
     command = shutil.which(str(Path(home) / "bin" / "java")) if home else shutil.which("java")
     if command is None:
@@ -29,6 +29,7 @@ def check_java() -> None:
         raise SetupError(f"{command} does not run. {_ADVICE}.")
     if version < MIN_JAVA:
         raise SetupError(f"{command} is Java {version}. {_ADVICE}.")
+    return command
 
 
 def java_version(command: str) -> int | None:

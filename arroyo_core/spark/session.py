@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from arroyo_core.errors import SetupError
+from arroyo_core.spark import daemon
+from arroyo_core.spark.class_archive import archive_options
 from arroyo_core.spark.exchanges import KRYO
 from arroyo_core.spark.java import check_java
 
@@ -47,13 +49,13 @@ def create_session(
     master = master or LOCAL_MASTER
     if master.startswith("sc://"):
         return _connect(name, master, conf or {})
-    check_java()
+    java = check_java()
     # Workers must be this very interpreter: it has the plugins.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(f"arroyo {name}").master(_with_retries(master))
-    for key, value in (_settings(master, is_quiet=is_quiet) | dict(conf or {})).items():
+    for key, value in (_settings(master, java, is_quiet=is_quiet) | dict(conf or {})).items():
         builder = builder.config(key, value)
     try:
         return builder.getOrCreate()
@@ -102,11 +104,18 @@ def _check_reachable(url: str) -> None:
         raise SetupError(f"Spark Connect at {url} cannot be reached: {error}") from error
 
 
-def _settings(master: str, *, is_quiet: bool) -> dict[str, str]:
+def _settings(master: str, java: str, *, is_quiet: bool) -> dict[str, str]:
+    from pyspark.find_spark_home import _find_spark_home
+
     settings = dict(_SETTINGS)
+    # The driver's JVM only moves bytes: what the second compiler could gain, it would cost in starting.
+    options = ["-XX:TieredStopAtLevel=1", *archive_options(java, Path(_find_spark_home()) / "jars")]
     if is_quiet:
         quiet = Path(__file__).with_name("log4j2-quiet.properties")
-        settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={quiet.as_uri()}"
+        options.append(f"-Dlog4j2.configurationFile={quiet.as_uri()}")
+    settings["spark.driver.extraJavaOptions"] = " ".join(options)
+    settings["spark.python.daemon.module"] = daemon.MODULE
+    settings |= {f"spark.executorEnv.{name}": value for name, value in daemon.daemon_environment().items()}
     if master.startswith("local"):
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     return settings

@@ -69,8 +69,8 @@ def run_task(plan: Plan, wave: int, request: EpochRequest, frames: Iterator[Fram
     environment = TaskEnvironment(
         partition=context.partitionId(),
         attempt=context.taskAttemptId(),
-        plugins=installed_plugins(),
-        clock=SystemClock(),
+        plugins=(request.plugins or installed_plugins)(),
+        clock=request.clock or SystemClock(),
         is_last_attempt=context.attemptNumber() >= TRIES - 1,
         is_concurrent=True,
     )

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-import pyarrow as pa
 from epochs import PARALLELISM, Stopwatch, run
+from pyspark import RDD
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as sql
 
-from arroyo_core.runtime.frames import FRAME_DDL, FRAME_SCHEMA
 from arroyo_core.spark.session import create_session
+
+Row: TypeAlias = tuple[int, bytes]
 
 BLOCKS = 3
 EPOCHS = 30
@@ -36,24 +36,18 @@ def pipeline(folder: Path, block: int) -> dict[str, Any]:
 def bare_job(spark: SparkSession) -> None:
     """One row from every first task to every second one, and one from there to the driver."""
 
-    def first(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for _ in batches:
-            pass
+    def first(rows: Iterable[Row]) -> Iterator[Row]:
+        yield from rows
         for target in range(PARALLELISM):
-            yield pa.RecordBatch.from_pylist([_row(target)], schema=FRAME_SCHEMA)
+            yield target, b""
 
-    def second(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for _ in batches:
+    def second(rows: Iterable[Row]) -> Iterator[Row]:
+        for _ in rows:
             pass
-        yield pa.RecordBatch.from_pylist([_row(0)], schema=FRAME_SCHEMA)
+        yield 0, b""
 
-    frames = spark.range(0, PARALLELISM, 1, PARALLELISM).mapInArrow(first, FRAME_DDL)
-    frames.repartitionById(PARALLELISM, sql.col("target")).mapInArrow(second, FRAME_DDL).collect()
-
-
-def _row(target: int) -> dict[str, object]:
-    numbers = dict.fromkeys(("chain", "input", "sender", "attempt", "seq", "kind"), 0)
-    return {"target": target, **numbers, "payload": b""}
+    started: RDD[Row] = spark.sparkContext.parallelize([], PARALLELISM)
+    started.mapPartitions(first).partitionBy(PARALLELISM).mapPartitions(second).collect()
 
 
 def measure(folder: Path) -> dict[str, list[float]]:
