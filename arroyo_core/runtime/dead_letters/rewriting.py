@@ -17,7 +17,7 @@ from arroyo_core.api.dead_letters import is_dead_letters
 from arroyo_core.api.updating import is_updating
 from arroyo_core.errors import PluginError
 from arroyo_core.graph.chaining import derive_chains
-from arroyo_core.graph.plan import CheckpointSpec, Edge, Node, Plan, Routing
+from arroyo_core.graph.plan import Edge, Node, Plan, Routing
 from arroyo_core.plugin import PluginSet
 from arroyo_core.runtime.assembly import construct
 from arroyo_core.runtime.dead_letters.claims import ReplayError
@@ -78,7 +78,7 @@ class ReplayPlan:
             nodes=nodes,
             edges=self.edges,
             chains=derive_chains({node.id: node.parallelism for node in nodes.values()}, self.edges),
-            checkpoint=replace(CheckpointSpec(), url=f"{url}/state"),
+            checkpoint=replace(plan.checkpoint, url=f"{url}/state"),
         )
 
 
