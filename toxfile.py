@@ -80,7 +80,7 @@ def test_arguments(environment: str) -> list[str]:
 def sources() -> list[str]:
     """What mypy checks: the core, the scripts, and the packages of every plugin, the template too."""
     plugins = [*(found.sources for found in distributions()[1:]), ROOT / "plugins" / "_template" / "src"]
-    return ["arroyo_core", "tools", "toxfile.py", *(str(path.relative_to(ROOT)) for path in plugins)]
+    return ["arroyo_core", "_arroyo_pytest", "tools", "toxfile.py", *(str(path.relative_to(ROOT)) for path in plugins)]
 
 
 @impl

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import TracebackType
 
 import pyarrow as pa
@@ -26,6 +27,17 @@ from arroyo_core.testing.harness import Makes
 from arroyo_core.testing.subtask import SideOutput, SubtaskState, factory, make_context
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kept:
+    """What there was at the last checkpoint beside the tables."""
+
+    rows: int
+    side_rows: Mapping[str, int]
+    input_watermarks: Sequence[Watermark | None]
+    last_us: int | None
+    counters: Mapping[str, int]
+
+
 class ParallelHarness:
     """Routes rows to the subtasks as a pipeline would, by the operator's `routing_keys`.
 
@@ -46,8 +58,11 @@ class ParallelHarness:
         self._last_us: int | None = None
         self._input_watermarks: list[Watermark | None] = [None] * len(inputs)
         self._ticks = 0
+        self._is_ended = False
+        self._kept: _Kept
         try:
             self._open(parallelism)
+            self._remember()
         except BaseException:
             self._state.close()
             raise
@@ -75,12 +90,22 @@ class ParallelHarness:
             }
         )
 
+    @property
+    def operators(self) -> Sequence[ArrowOperator]:
+        """The instances that are in use now, by subtask."""
+        return [slot.operator for slot in self._slots]
+
+    @property
+    def side_names(self) -> Sequence[str]:
+        return sorted(self._sides)
+
     def side_output(self, name: str) -> pa.Table:
         return pa.Table.from_batches(self._sides[name], schema=self._slots[0].ctx.side_schemas[name].schema)
 
     def take_output(self) -> pa.Table:
         table = self.output
         self._batches.clear()
+        self._kept = replace(self._kept, rows=0)
         return table
 
     def process(self, batch: pa.RecordBatch, index: int = 0) -> None:
@@ -104,21 +129,58 @@ class ParallelHarness:
             self.watermark(Watermark.event_time(END_OF_TIME_US), index)
         for chain in self._chains:
             chain.on_close(SignalMessage.END_OF_DATA)
+        self._is_ended = True
 
-    def checkpoint(self) -> Mapping[str, Mapping[int, bytes]]:
-        """End the epoch in every subtask; returns the data staged for a commit."""
+    def checkpoint(self, *, is_lost: bool = False) -> Mapping[str, Mapping[int, bytes]]:
+        """End the epoch in every subtask; returns the data staged for a commit.
+
+        One that `is_lost` is written and never published, as by a task that Spark runs again; a crash must follow.
+        """
         barrier = self._state.barrier(self.clock)
         for chain in self._chains:
             chain.handle_checkpoint(barrier)
-        self._state.save([tables.checkpoint(barrier) for tables in self._tables])
+        checkpoints = [tables.checkpoint(barrier) for tables in self._tables]
+        if is_lost:
+            return {}
+        self._state.save(checkpoints)
+        self._remember()
         return commit_data(self._state.metadata) if self._state.metadata else {}
 
     def restore(self, parallelism: int | None = None) -> None:
-        """Throw all subtasks away and make so many from the last checkpoint."""
+        """End the epoch that `checkpoint` closed, throw all subtasks away, and make so many from the checkpoint."""
+        if not self._is_ended:
+            for chain in self._chains:
+                chain.on_close(None)
         self._counters = Counter(self.counters)
         self._input_watermarks = [self._holders[0].input_watermark(index) for index in range(len(self._inputs))]
         self._last_us = self._slots[0].ctx.last_present_watermark()
         self._open(parallelism or len(self._slots))
+
+    def crash(self, parallelism: int | None = None) -> None:
+        """Lose all since the last checkpoint, as when the process dies: state, watermarks and what came out."""
+        kept = self._kept
+        del self._batches[kept.rows :]
+        for name, batches in self._sides.items():
+            del batches[kept.side_rows.get(name, 0) :]
+        self._input_watermarks, self._last_us = list(kept.input_watermarks), kept.last_us
+        self._counters = Counter(kept.counters)
+        self._is_ended = False
+        self._open(parallelism or len(self._slots))
+
+    def commit(self, data: Mapping[str, Mapping[int, bytes]]) -> None:
+        """The second phase, for the epoch that `checkpoint` ended last; on an instance of its own, as a driver does."""
+        operator: ArrowOperator = self._make()
+        ctx, _, boundary = make_context(
+            RuntimeContext,
+            operator=operator,
+            state=self._state,
+            task_index=0,
+            parallelism=len(self._slots),
+            clock=self.clock,
+            inputs=self._inputs,
+        )
+        with boundary:
+            operator.handle_commit(self._state.epoch - 1, data, ctx)
 
     def close(self) -> None:
         self._state.close()
@@ -128,6 +190,16 @@ class ParallelHarness:
 
     def send_watermark(self, watermark: Watermark) -> None:
         return
+
+    def _remember(self) -> None:
+        """What a crash goes back to."""
+        self._kept = _Kept(
+            rows=len(self._batches),
+            side_rows={name: len(batches) for name, batches in self._sides.items()},
+            input_watermarks=[self._holders[0].input_watermark(index) for index in range(len(self._inputs))],
+            last_us=self._slots[0].ctx.last_present_watermark(),
+            counters=self.counters,
+        )
 
     def _open(self, parallelism: int) -> None:
         self._slots: list[OperatorSlot] = []

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from arroyo_core.api import ConstructedOperator, SourceCollector, SourceFinishType, SourceOperator, Watermark
+from arroyo_core.api import (
+    ConstructedOperator,
+    SourceCollector,
+    SourceFinishType,
+    SourceOperator,
+    StopRequest,
+    Watermark,
+)
 from arroyo_core.runtime.boundary import Boundary
 from arroyo_core.runtime.chain import conform
 from arroyo_core.runtime.context import Budget, RuntimeSourceContext
@@ -27,6 +34,7 @@ class SourceRun:
     counters: dict[str, int]
     warnings: Sequence[str]
     schema: pa.Schema
+    watermarks: Sequence[Watermark] = field(default_factory=tuple)
 
     @property
     def table(self) -> pa.Table:
@@ -48,9 +56,22 @@ class SourceHarness:
         self.clock = clock or FakeClock()
         self._state = SubtaskState()
 
-    def run(self, *, rows: int | None = None, parallelism: int = 1) -> SourceRun:
-        """One epoch, in which each subtask is handed its barrier after `rows` rows; may rescale."""
+    def run(
+        self,
+        *,
+        rows: int | None = None,
+        parallelism: int = 1,
+        interval_ms: int | None = None,
+        stop: StopRequest | None = None,
+        is_lost: bool = False,
+    ) -> SourceRun:
+        """One epoch, in which each subtask is handed its barrier after `rows` rows or so much time; may rescale.
+
+        With `stop` it is told to stop at once. Of an epoch that `is_lost` no state is kept, as when the process dies.
+        """
+        budget = Budget(rows=rows, interval_ms=interval_ms)
         batches: list[pa.RecordBatch] = []
+        watermarks: list[Watermark] = []
         finish_types, checkpoints, warnings = [], [], []
         counters: dict[str, int] = {}
         for task_index in range(parallelism):
@@ -64,14 +85,16 @@ class SourceHarness:
                 clock=self.clock,
                 inputs=(),
             )
-            finish_types.append(self._run_one(source, ctx, boundary, batches, rows))
+            ctx.limit(self._state.barrier(self.clock), budget, stop=stop)
+            finish_types.append(self._run_one(source, ctx, boundary, _ListCollector(ctx, batches, watermarks)))
             checkpoints.append(self._checkpoint(tables))
             schema = ctx.output_schema.schema
             for name, amount in ctx.metrics.counters.items():
                 counters[name] = counters.get(name, 0) + amount
             warnings += list(ctx.metrics.warnings)
-        self._state.save(checkpoints)
-        return SourceRun(batches, finish_types, counters, warnings, schema)
+        if not is_lost:
+            self._state.save(checkpoints)
+        return SourceRun(batches, finish_types, counters, warnings, schema, watermarks)
 
     def run_all(self, *, rows: int | None = None, parallelism: int = 1, max_epochs: int = 10_000) -> pa.Table:
         """Epoch after epoch until the source is final; all its rows."""
@@ -91,14 +114,12 @@ class SourceHarness:
         source: SourceOperator,
         ctx: RuntimeSourceContext,
         boundary: Boundary,
-        batches: list[pa.RecordBatch],
-        rows: int | None,
+        collector: SourceCollector,
     ) -> SourceFinishType:
-        ctx.limit(self._state.barrier(self.clock), Budget(rows=rows))
         with boundary:
             source.on_start(ctx)
             try:
-                return SourceFinishType(source.run(ctx, _ListCollector(ctx, batches)))
+                return SourceFinishType(source.run(ctx, collector))
             finally:
                 source.on_close(ctx)
 
@@ -107,9 +128,10 @@ class SourceHarness:
 
 
 class _ListCollector(SourceCollector):
-    def __init__(self, ctx: RuntimeSourceContext, batches: list[pa.RecordBatch]) -> None:
+    def __init__(self, ctx: RuntimeSourceContext, batches: list[pa.RecordBatch], watermarks: list[Watermark]) -> None:
         self._ctx = ctx
         self._batches = batches
+        self._watermarks = watermarks
 
     def collect(self, batch: pa.RecordBatch) -> None:
         if batch.num_rows:
@@ -119,3 +141,4 @@ class _ListCollector(SourceCollector):
 
     def broadcast_watermark(self, watermark: Watermark) -> None:
         self._ctx.advance(watermark)
+        self._watermarks.append(watermark)

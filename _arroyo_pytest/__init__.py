@@ -1,0 +1,77 @@
+"""The pytest plugin of arroyo-core: makes tests of the `Conformance` suites in test modules.
+
+A package of its own, beside `arroyo_core`: pytest imports it at every start, and must not wait for pyarrow.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from arroyo_core.testing.conformance import Check, Conformance
+
+_KIT = "arroyo_core.testing.conformance"
+
+
+def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: object) -> pytest.Collector | None:
+    kit = sys.modules.get(_KIT)
+    if kit is None or not isinstance(obj, kit.Conformance):
+        return None
+    suite: pytest.Collector = SuiteCollector.from_parent(collector, name=name, suite=obj)
+    return suite
+
+
+class SuiteCollector(pytest.Collector):
+    """A suite: one collector per case."""
+
+    def __init__(self, *, suite: Conformance, **options: Any) -> None:
+        super().__init__(**options)
+        self._suite = suite
+
+    def collect(self) -> Iterator[pytest.Collector]:
+        for case, checks in groupby(self._suite.checks(), key=lambda check: check.case):
+            yield CaseCollector.from_parent(self, name=case, checks=list(checks))
+
+
+class CaseCollector(pytest.Collector):
+    """A case: one test per check."""
+
+    def __init__(self, *, checks: list[Check], **options: Any) -> None:
+        super().__init__(**options)
+        self._checks = checks
+
+    def collect(self) -> Iterator[pytest.Item]:
+        for check in self._checks:
+            yield CheckItem.from_parent(self, name=check.name, check=check)
+
+
+class CheckItem(pytest.Item):
+    """One check of one case."""
+
+    def __init__(self, *, check: Check, **options: Any) -> None:
+        super().__init__(**options)
+        self._check = check
+
+    def runtest(self) -> None:
+        kit = sys.modules[_KIT]
+        if self._check.skip:
+            pytest.skip(self._check.skip)
+        try:
+            self._check.run()
+        except kit.NotApplicable as reason:
+            pytest.skip(str(reason))
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """The fault and how to mend it; the frames of the kit tell an author nothing."""
+        error = excinfo.value
+        if isinstance(error, sys.modules[_KIT].ConformanceError):
+            return f"{error}\n\n{error.details}".rstrip()
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Any, int | None, str]:
+        return self.path, None, str(self._check)

@@ -1,0 +1,54 @@
+"""Reads configs as the planner does, from YAML to the operator's message."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import yaml
+from google.protobuf.message import Message
+
+from arroyo_core.api import ConstructedOperator, OperatorConstructor, Registry
+from arroyo_core.errors import ConfigError, Location
+from arroyo_core.graph.config import read_config
+from arroyo_core.graph.environment import Environment
+from arroyo_core.graph.loader import load_document
+from arroyo_core.graph.mistakes import Mistakes
+
+_FILE = "config.yaml"
+
+
+def read_message(operator: str, config: Mapping[str, Any], config_type: type[Message]) -> Message:
+    """The message for a config; raises `InvalidPipelineError` with every mistake in it."""
+    mistakes = Mistakes()
+    # A dollar sign is only special in files that people write.
+    text = yaml.safe_dump(_plain(config), sort_keys=False, allow_unicode=True).replace("$", "$$")
+    document = load_document(text, file=_FILE, environment=Environment({}), mistakes=mistakes)
+    at = Location(_FILE, 1, 1)
+    message = read_config(document, config_type, at=at, what=f"the config of {operator}", mistakes=mistakes)
+    mistakes.raise_if_any()
+    if message is None:
+        raise ConfigError(f"the config of {operator} cannot be read")
+    return message
+
+
+def maker(
+    operator: str, config: Mapping[str, Any], constructor: OperatorConstructor[Any], registry: Registry
+) -> Callable[[], ConstructedOperator]:
+    """A function that makes the operator, again and again.
+
+    As in a pipeline the first instance may write into its config, as a listing of files; all others see that.
+    """
+    message = read_message(operator, config, constructor.config_type)
+    constructor.with_config(message, registry)
+    data = message.SerializeToString(deterministic=True)
+    return lambda: constructor.with_config(constructor.config_type.FromString(data), registry)
+
+
+def _plain(value: Any) -> Any:
+    """Built-in types only: YAML has no tuples and no paths."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
