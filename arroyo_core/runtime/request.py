@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from arroyo_core.api import CheckpointBarrier, Clock, StopRequest
@@ -32,6 +32,9 @@ class EpochRequest:
     checkpoints: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     #: By chain and subtask.
     carried: Mapping[tuple[int, int], Carried] = field(default_factory=dict, repr=False)
+    #: For tests: what tasks in other processes use instead of what is installed there, and of their own clock.
+    plugins: Callable[[], PluginSet] | None = None
+    clock: Clock | None = None
 
     @property
     def barrier(self) -> CheckpointBarrier:
