@@ -1,0 +1,332 @@
+"""`arroyo run` as people and tools see it: on a terminal, through pipes, as JSON; without Spark."""
+
+import contextlib
+import errno
+import fcntl
+import io
+import json
+import logging
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+
+import pyte
+import pytest
+
+from arroyo_core.cli import run as run_command
+from arroyo_core.cli.main import main
+from arroyo_core.cli.progress import ProgressKind, choose_progress
+from arroyo_core.runtime.job import Job
+from arroyo_core.runtime.local import LocalExecutor
+from arroyo_core.spark.pipeline import Pipeline
+
+PIPELINE = """\
+name: watched
+parallelism: 2
+checkpoint: {url: STATE, interval: INTERVAL, rows: ROWS}
+nodes:
+  - {id: numbers, operator: impulse.source, config: {count: COUNT}}
+  - {id: few, operator: std.filter, inputs: [numbers], config: {predicate: "counter % 10 = 0"}}
+  - {id: out, operator: std.stdout, inputs: [few], config: {format: json}}
+"""
+
+#: `arroyo`, in a process of its own, with waves in that process instead of Spark.
+LOCAL_ARROYO = """\
+import sys
+from arroyo_core.cli import run
+from arroyo_core.cli.main import main
+from arroyo_core.runtime.job import Job
+from arroyo_core.runtime.local import LocalExecutor
+from arroyo_core.spark.pipeline import Pipeline
+
+def run_here(self, session, **options):
+    url = self.plan.checkpoint.url
+    return Job(self.plan, LocalExecutor(self.plugins), plugins=self.plugins, storage_url=url, **options).run()
+
+run.create_session = lambda *arguments, **options: None
+run.stop_session = lambda session: None
+Pipeline.run = run_here
+sys.exit(main())
+"""
+
+
+@pytest.fixture
+def pipeline(tmp_path):
+    def write(*, count=60, rows=20, interval="1h", change=("", "")):
+        text = PIPELINE.replace("STATE", str(tmp_path / "state")).replace("COUNT", str(count))
+        path = tmp_path / "p.yaml"
+        path.write_text(text.replace("ROWS", str(rows)).replace("INTERVAL", interval).replace(*change))
+        return str(path)
+
+    return write
+
+
+@pytest.fixture
+def local(monkeypatch):
+    """`main(["run", ...])` without Spark."""
+
+    def run_here(self, session, **options):
+        url = self.plan.checkpoint.url
+        return Job(self.plan, LocalExecutor(self.plugins), plugins=self.plugins, storage_url=url, **options).run()
+
+    monkeypatch.setattr(run_command, "create_session", lambda *arguments, **options: None)
+    monkeypatch.setattr(run_command, "stop_session", lambda session: None)
+    monkeypatch.setattr(Pipeline, "run", run_here)
+    loggers = [logging.getLogger(), logging.getLogger("arroyo_core")]
+    before = [list(logger.handlers) for logger in loggers]
+    yield
+    for logger, handlers in zip(loggers, before, strict=True):
+        logger.handlers = handlers
+
+
+class Terminal:
+    """A command on a terminal of its own, and what that shows."""
+
+    def __init__(self, command, *, columns=100, lines=24, stdout=None, environment=None):
+        self.screen = pyte.Screen(columns, lines)
+        self.stream = pyte.ByteStream(self.screen)
+        self.raw = b""
+        self.leader, follower = pty.openpty()
+        self.resize(columns, lines)
+        self.process = subprocess.Popen(
+            command,
+            stdin=follower,
+            stdout=follower if stdout is None else stdout,
+            stderr=follower,
+            env={**os.environ, "TERM": "xterm", "PYTHONIOENCODING": "utf-8", **(environment or {})},
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
+        os.close(follower)
+
+    def resize(self, columns, lines):
+        fcntl.ioctl(self.leader, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        self.screen.resize(lines, columns)
+
+    def press_ctrl_c(self):
+        os.write(self.leader, b"\x03")
+
+    @property
+    def shown(self):
+        return "\n".join(line.rstrip() for line in self.screen.display)
+
+    def wait_for(self, pattern):
+        """Until the screen shows it; fails with the screen if the command ends before."""
+        while not re.search(pattern, self.shown):
+            assert self._read(), f"no {pattern!r} on:\n{self.shown}"
+
+    def end(self):
+        """Read to the end; returns the exit code."""
+        while self._read():
+            pass
+        return self.process.wait()
+
+    def _read(self):
+        """Whether there was more. Waits as long as the test may take: a busy machine is no failure."""
+        try:
+            data = os.read(self.leader, 65536)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            # What Linux says when nobody has the other side open any more.
+            return False
+        self.raw += data
+        self.stream.feed(data)
+        return bool(data)
+
+    def close(self):
+        with contextlib.suppress(ProcessLookupError):
+            self.process.kill()
+        self.process.wait()
+        os.close(self.leader)
+
+
+@pytest.fixture
+def terminal():
+    opened = []
+
+    def start(*arguments, **options):
+        opened.append(Terminal([sys.executable, "-c", LOCAL_ARROYO, *arguments], **options))
+        return opened[-1]
+
+    yield start
+    for one in opened:
+        one.close()
+
+
+def test_a_terminal_shows_the_job_live_and_then_its_summary(terminal, pipeline):
+    path = pipeline(count="1000000, rate: 1000", interval="700ms", rows=100_000, change=("% 10 =", "% 500 ="))
+    shown = terminal("run", path, "--progress", "live")
+    shown.wait_for(r"numbers +impulse.source +[\d,]+ ")
+    shown.wait_for(r"slowest: \w+ \(")
+    assert shown.shown.count("rows out/s") == 1
+    assert re.search(r"watched +running [\d.]+ s +epoch \d+ took", shown.shown)
+    # Rows of the pipeline stand above the view, in lines of their own.
+    shown.wait_for(r"(?m)^\{\"counter\"")
+    shown.resize(60, 16)
+    shown.wait_for(r"(?m)^numbers +[\d,]+ +")
+    shown.press_ctrl_c()
+    shown.wait_for("stopping after this epoch; once more to stop at once|watched stopped")
+    assert shown.end() == 0
+    assert "watched stopped: " in shown.shown
+    assert "slowest:" not in shown.shown
+    assert not shown.screen.cursor.hidden
+    assert b"\x1b[33m" in shown.raw
+    assert b"\x1b[?" not in shown.raw
+
+
+def test_an_error_leaves_the_terminal_in_order(terminal, pipeline):
+    path = pipeline(change=("counter % 10 = 0", "10 / (counter - 50) < 100"))
+    shown = terminal("run", path, "--progress", "live", environment={"NO_COLOR": "1"})
+    assert shown.end() == 2
+    # The view as it was, and the error below it in a line of its own.
+    assert re.search(r"(?m)^numbers +impulse.source", shown.shown)
+    assert re.search(r"(?ms)^arroyo: operator .few.*divide by zero", shown.shown)
+    assert not re.search(rb"\x1b\[[0-9;]*m", shown.raw)
+
+
+def test_rows_in_a_file_are_rows_only(terminal, pipeline, tmp_path):
+    with (tmp_path / "rows").open("wb") as rows:
+        shown = terminal("run", pipeline(), stdout=rows)
+        assert shown.end() == 0
+    lines = (tmp_path / "rows").read_text().splitlines()
+    assert sorted(json.loads(line)["counter"] for line in lines) == [0, 10, 20, 30, 40, 50]
+    # The view was there, and made room for the summary.
+    assert b"rows out/s" in shown.raw
+    assert "rows out/s" not in shown.shown
+    assert "watched finished: " in shown.shown
+
+
+def test_pipes_get_a_line_for_each_epoch(local, pipeline, capfd):
+    assert main(["run", pipeline()]) == 0
+    shown = capfd.readouterr()
+    assert len(re.findall(r"(?m)^epoch +\d+ +[\d,]+ rows in ", shown.err)) >= 3
+    assert "\x1b" not in shown.err
+    assert "watched finished: " in shown.err
+    assert len([json.loads(line) for line in shown.out.splitlines()]) == 6
+
+
+def test_progress_none_shows_neither_epochs_nor_summary(local, pipeline, capfd):
+    assert main(["run", pipeline(), "--progress", "none"]) == 0
+    shown = capfd.readouterr()
+    assert shown.err == "watched: starting Spark (local[*])\n"
+    assert len(shown.out.splitlines()) == 6
+
+
+def test_json_is_all_that_stdout_gets(local, pipeline, capfd):
+    assert main(["run", pipeline(), "--output", "json"]) == 0
+    shown = capfd.readouterr()
+    *epochs, end = [json.loads(line) for line in shown.out.splitlines()]
+    assert [epoch["epoch"] for epoch in epochs] == list(range(1, len(epochs) + 1))
+    assert sum(epoch["source_rows"] for epoch in epochs) == 60
+    assert end["event"] == "end"
+    assert (end["outcome"], end["error"], end["epochs"], end["source_rows"]) == ("finished", None, len(epochs), 60)
+    # Rows that a sink prints are not lost.
+    assert len(re.findall(r'(?m)^\{"counter"', shown.err)) == 6
+    assert "epoch " not in shown.err
+
+
+def test_the_fields_of_the_json_are_these(local, pipeline, capfd):
+    main(["run", pipeline(), "--output", "json"])
+    epoch, *_, end = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    assert set(epoch) == {
+        "event",
+        "job",
+        "epoch",
+        "duration_s",
+        "source_rows",
+        "watermark_us",
+        "checkpoint_bytes",
+        "state_bytes",
+        "checkpoint_s",
+        "commit_s",
+        "is_final",
+        "slowest",
+        "operators",
+    }
+    assert set(end) == {
+        "event",
+        "job",
+        "outcome",
+        "error",
+        "epochs",
+        "resumed_from",
+        "restarts",
+        "duration_s",
+        "source_rows",
+        "operators",
+    }
+    totals = {"node", "operator", "parallelism", "rows_in", "rows_out", "bytes_in", "bytes_out", "busy_s", "counters"}
+    assert [item["node"] for item in epoch["operators"]] == ["numbers", "few", "out"]
+    assert set(epoch["operators"][0]) == totals | {"busy_share", "state_bytes", "watermark_us", "warnings"}
+    assert set(end["operators"][0]) == totals
+    assert end["operators"][1]["rows_in"] == 60
+
+
+def test_json_tells_of_a_failure(local, pipeline, capfd):
+    path = pipeline(change=("counter % 10 = 0", "10 / (counter - 50) < 100"))
+    assert main(["run", path, "--output", "json"]) == 2
+    shown = capfd.readouterr()
+    *_, end = [json.loads(line) for line in shown.out.splitlines()]
+    assert (end["event"], end["outcome"]) == ("end", "failed")
+    assert "divide by zero" in end["error"]
+    assert "operator 'few'" in shown.err
+
+
+def test_a_job_that_goes_on_says_so(local, pipeline, capfd):
+    main(["run", pipeline(count=20)])
+    capfd.readouterr()
+    assert main(["run", pipeline(count=60), "--output", "json"]) == 0
+    end = json.loads(capfd.readouterr().out.splitlines()[-1])
+    assert end["resumed_from"] > 0
+
+
+class Stream(io.StringIO):
+    def __init__(self, *, is_terminal=False, file=None):
+        super().__init__()
+        self._is_terminal = is_terminal
+        self._file = file
+
+    def isatty(self):
+        return self._is_terminal
+
+    def fileno(self):
+        if self._file is None:
+            raise io.UnsupportedOperation("fileno")
+        return self._file
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "term", "is_json", "chosen"),
+    [
+        (True, "xterm", False, ProgressKind.LIVE),
+        (True, "dumb", False, ProgressKind.PLAIN),
+        (True, None, False, ProgressKind.PLAIN),
+        (False, "xterm", False, ProgressKind.PLAIN),
+        (True, "xterm", True, ProgressKind.NONE),
+    ],
+)
+def test_what_is_shown_depends_on_who_looks(is_terminal, term, is_json, chosen):
+    found = choose_progress(
+        is_json=is_json,
+        out=Stream(is_terminal=is_terminal),
+        data=Stream(),
+        environment={} if term is None else {"TERM": term},
+    )
+    assert found is chosen
+
+
+def test_a_pipe_behind_a_terminal_gets_lines():
+    """`arroyo run p.yaml | jq`: jq writes to the same terminal, and would write into a live view."""
+    reading, writing = os.pipe()
+    try:
+        data = Stream(file=writing)
+        kind = choose_progress(is_json=False, out=Stream(is_terminal=True), data=data, environment={"TERM": "xterm"})
+        assert kind is ProgressKind.PLAIN
+    finally:
+        os.close(reading)
+        os.close(writing)
