@@ -1,0 +1,1 @@
+"""Tests of pipelines, written in YAML: what `arroyo test` runs."""
