@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from arroyo_core.cli import (
+    cases,
     dlq,
     docs,
     graph,
@@ -66,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_run(commands)
     validate.add_command(commands)
+    cases.add_command(commands)
     lint.add_command(commands)
     plan.add_command(commands)
     graph.add_command(commands)
