@@ -16,6 +16,7 @@ from arroyo_core.cli import (
     cases,
     dlq,
     docs,
+    doctor,
     graph,
     lint,
     plan,
@@ -78,6 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     state_commands.add_commands(commands)
     udf.add_command(commands)
     dlq.add_command(commands)
+    doctor.add_command(commands)
     # Also behind the command. No default there, or it would overwrite what was given before the command.
     for command in commands.choices.values():
         command.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show tracebacks")
