@@ -7,8 +7,10 @@ import gc
 import importlib
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from importlib.machinery import PathFinder
 from importlib.metadata import entry_points
+from pathlib import Path
 
 MODULE = "arroyo_core.spark.daemon"
 _PRELOAD_VARIABLE = "ARROYO_PRELOAD"
@@ -39,7 +41,22 @@ def preload(names: Iterable[str]) -> None:
     gc.freeze()
 
 
+def unzipped(paths: Sequence[str]) -> list[str]:
+    """A path to import from without the zip that Spark puts in front, if the package lies unpacked around it.
+
+    Modules in a zip are compiled anew by every daemon.
+    """
+    rest = [path for path in paths if not path.endswith("pyspark.zip")]
+    found = PathFinder.find_spec("pyspark", rest)
+    if found is None or found.origin is None:
+        return list(paths)
+    package = Path(found.origin).parent
+    zips = [path for path in paths if path not in rest]
+    return rest if all(Path(path).is_relative_to(package) for path in zips) else list(paths)
+
+
 def main() -> None:
+    sys.path[:] = unzipped(sys.path)
     from pyspark.daemon import manager
 
     preload(filter(None, os.environ.get(_PRELOAD_VARIABLE, "").split(",")))

@@ -1,0 +1,41 @@
+import sys
+from pathlib import Path
+
+from arroyo_core.spark.daemon import daemon_environment, preload, unzipped
+
+
+def package(folder: Path) -> Path:
+    (folder / "pyspark" / "python" / "lib").mkdir(parents=True)
+    (folder / "pyspark" / "__init__.py").touch()
+    return folder / "pyspark" / "python" / "lib" / "pyspark.zip"
+
+
+def test_the_zip_of_an_installed_pyspark_is_left_out(tmp_path):
+    zipped = package(tmp_path)
+    assert unzipped([str(zipped), str(tmp_path)]) == [str(tmp_path)]
+
+
+def test_the_zip_of_another_spark_stays(tmp_path):
+    zipped = package(tmp_path / "cluster")
+    package(tmp_path / "site")
+    paths = [str(zipped), str(tmp_path / "site")]
+    assert unzipped(paths) == paths
+    assert unzipped([str(zipped)]) == [str(zipped)]
+
+
+def test_the_daemon_loads_the_plugins_that_the_driver_has_loaded(monkeypatch):
+    monkeypatch.setitem(sys.modules, "arroyo_std.made_up", sys)
+    monkeypatch.setitem(sys.modules, "unrelated.made_up", sys)
+    names = daemon_environment()["ARROYO_PRELOAD"].split(",")
+    assert "arroyo_std.made_up" in names
+    assert "unrelated.made_up" not in names
+
+
+def test_a_module_that_cannot_be_loaded_is_left_to_the_tasks(monkeypatch, tmp_path):
+    (tmp_path / "broken_module.py").write_text("raise RuntimeError")
+    (tmp_path / "whole_module.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("gc.freeze", lambda: None)
+    preload(["broken_module", "missing_module", "whole_module"])
+    assert "whole_module" in sys.modules
+    assert "broken_module" not in sys.modules
