@@ -1,0 +1,24 @@
+"""`arroyo doctor` against a real S3-protocol server."""
+
+from __future__ import annotations
+
+from arroyo_core.cli.doctor.findings import Level
+from arroyo_core.cli.doctor.store import check_store
+from arroyo_core.state import StorageProvider
+
+
+def test_a_bucket_is_a_store_that_jobs_can_trust(s3_options):
+    def open_store(url):
+        return StorageProvider(url, options=s3_options)
+
+    found = {finding.check: finding for finding in check_store("s3://state/doctor", open_store)}
+    assert {finding.level for finding in found.values()} == {Level.OK}, found
+    assert found["store: put-if-absent, raced"].message == "of 8 writers at once exactly one wins (5 times)"
+    assert "agrees" in found["store: clock"].message
+    assert open_store("s3://state/doctor").list_root() == []
+
+
+def test_a_bucket_that_is_not_there_is_told(s3_options):
+    (found,) = check_store("s3://nosuchbucket/x", lambda url: StorageProvider(url, options=s3_options, attempts=1))
+    assert found.level is Level.FAILED
+    assert "check the URL, the credentials" in found.mend
