@@ -37,7 +37,7 @@ def overview(plugins: PluginSet, *, width: int) -> str:
 
 def operator_text(name: str, plugins: PluginSet, *, width: int) -> str:
     doc = describe_operator(name, plugins)
-    lines = [f"{doc.name}: {kind_words(doc)}, of {doc.origin}"]
+    lines = _wrapped(f"{doc.name}: {kind_words(doc)}, of {doc.origin}", "", width)
     for paragraph in (doc.text.summary, *doc.text.paragraphs):
         if paragraph:
             lines += ["", *_wrapped(paragraph, "", width)]

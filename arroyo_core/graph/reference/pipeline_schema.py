@@ -85,13 +85,15 @@ def _node(operators: Mapping[str, OperatorDoc], conditions: Sequence[Schema]) ->
         "config": {"$comment": "The operator's settings, as its page of the reference lists them."},
         "parallelism": _parallelism("How many subtasks this node has. Default: that of the pipeline."),
     }
-    return {**_mapping(properties, required=("id", "operator")), "allOf": list(conditions)}
+    node = _mapping(properties, required=("id", "operator"))
+    return {**node, "allOf": list(conditions)} if conditions else node
 
 
 def _operator_name(names: Sequence[str], descriptions: Sequence[str]) -> Schema:
     message = "There is no such operator among the installed plugins; `arroyo docs` lists them."
+    other: Schema = {"type": "string", "pattern": scalars.REFERENCE, "patternErrorMessage": message}
     proposed: Schema = {"enum": list(names), "markdownEnumDescriptions": list(descriptions)}
-    return {"anyOf": [proposed, {"type": "string", "pattern": scalars.REFERENCE, "patternErrorMessage": message}]}
+    return {"anyOf": [proposed, other]} if names else other
 
 
 def _condition(doc: OperatorDoc, definitions: dict[str, Schema]) -> Schema:

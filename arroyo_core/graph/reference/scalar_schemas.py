@@ -101,6 +101,8 @@ def suggestions(names: Sequence[str], descriptions: Sequence[str]) -> Schema:
 
 def nullable(schema: Schema) -> Schema:
     """The same, for what may be left empty: a key without a value counts as not written."""
+    if "$ref" in schema:
+        return {"anyOf": [schema, {"type": "null"}]}
     if "anyOf" in schema:
         # Into the last choice, whatever it is: editors would propose a choice of its own.
         *others, last = schema["anyOf"]
