@@ -17,6 +17,7 @@ from arroyo_core.cli import (
     dlq,
     docs,
     doctor,
+    fmt,
     graph,
     lint,
     plan,
@@ -70,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     validate.add_command(commands)
     cases.add_command(commands)
     lint.add_command(commands)
+    fmt.add_command(commands)
     plan.add_command(commands)
     graph.add_command(commands)
     plugins.add_command(commands)
