@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from google.protobuf import struct_pb2
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [
@@ -24,9 +25,10 @@ def python_blocks(path):
 
 
 def test_the_operator_and_its_test_in_write_a_plugin_run_as_shown():
-    plugin, test = python_blocks(ROOT / "docs" / "write-a-plugin.md")
-    names = {"batch": pa.record_batch({"word": ["a", "b", "a"]})}
+    plugin, constructor, test = python_blocks(ROOT / "docs" / "write-a-plugin.md")
+    names = {"batch": pa.record_batch({"word": ["a", "b", "a"]}), "RunningCountConfig": struct_pb2.Struct}
     exec(compile(plugin, "plugin.py", "exec"), names)
+    exec(compile(constructor, "constructor.py", "exec"), names)
     exec(compile(test, "test_plugin.py", "exec"), names)
     assert names["harness"].output.num_rows == 6
 
@@ -50,8 +52,8 @@ def test_links_inside_the_repository_lead_somewhere(document):
 @pytest.mark.parametrize("document", DOCUMENTS, ids=document_id)
 def test_every_make_target_that_is_named_exists(document):
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
-    named = set(re.findall(r"(?:`|^    )make ([a-z]+)", document.read_text(encoding="utf-8"), re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
+    named = set(re.findall(r"(?:`|^    )make ([a-z-]+)", document.read_text(encoding="utf-8"), re.MULTILINE))
     assert named <= targets
 
 
