@@ -105,7 +105,7 @@ def test_a_link_stays_a_link(file, tmp_path):
 
 
 def test_the_examples_are_formatted(capsys):
-    examples = sorted(str(path) for path in (ROOT / "examples").rglob("*.yaml"))
+    examples = sorted(str(path) for path in (ROOT / "examples").rglob("*.yaml") if not path.stem.endswith("_test"))
     assert examples
     assert main(["fmt", "--check", *examples]) == 0, capsys.readouterr().err
 

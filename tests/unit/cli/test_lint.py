@@ -137,7 +137,7 @@ nodes:
 
 
 def test_the_examples_are_clean(capsys):
-    examples = sorted(str(path) for path in (ROOT / "examples").rglob("*.yaml"))
+    examples = sorted(str(path) for path in (ROOT / "examples").rglob("*.yaml") if not path.stem.endswith("_test"))
     assert examples
     assert main(["lint", *examples]) == 0, capsys.readouterr().out
 
