@@ -17,6 +17,7 @@ import pyarrow as pa
 from arroyo_core.cli.arguments import count, parallelism
 from arroyo_core.cli.bundles import add_insecure, bundle_opener
 from arroyo_core.cli.exits import OK
+from arroyo_core.cli.parameters import add_set, given_parameters
 from arroyo_core.cli.tables import plain_value, print_rows
 from arroyo_core.graph import Plan, plan_pipeline
 from arroyo_core.plugin import PluginSet, installed_plugins
@@ -31,7 +32,7 @@ from arroyo_core.runtime.start import StartOptions
 from arroyo_core.state import StorageProvider, get_storage_provider
 
 SHOWN_LETTERS = 20
-SHOWN_ERROR = 60
+SHOWN_ERROR = 80
 #: The columns of a letter in the order in which they are shown, without their prefix.
 _FIELDS = (
     "pipeline",
@@ -98,6 +99,7 @@ def _add_replay(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--master", metavar="URL", help="the Spark master, such as local[4] or spark://host:7077")
     parser.add_argument("--conf", action="append", default=[], metavar="KEY=VALUE", help="a Spark setting")
     add_insecure(parser)
+    add_set(parser)
 
 
 @dataclass(slots=True)
@@ -156,7 +158,7 @@ def _summarize(files: Any, replays: Replays) -> list[_Summary]:
             summary.letters += 1
             summary.open += place not in claimed
             summary.replayed += place in replayed
-            time = letter["_error_time"].isoformat(timespec="seconds") if letter["_error_time"] else ""
+            time = f"{letter['_error_time']:%Y-%m-%dT%H:%M:%SZ}" if letter["_error_time"] else ""
             summary.first = min(summary.first or time, time)
             if time >= summary.last:
                 summary.last, summary.error = time, letter["_error"] or ""
@@ -232,6 +234,7 @@ def _replay(args: argparse.Namespace) -> int:
         environment=os.environ,
         parallelism=args.parallelism,
         bundles=bundle_opener(args),
+        parameters=given_parameters(args),
     )
     selection = Selection(pipeline=args.job or plan.job_id, node=args.node, error=args.error, limit=args.limit)
     with ExitStack() as resources:

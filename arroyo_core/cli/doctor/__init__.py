@@ -10,6 +10,7 @@ from functools import partial
 
 from arroyo_core.cli.doctor.findings import Check, Finding, Level, run_checks, warning
 from arroyo_core.cli.exits import FAILURE, OK
+from arroyo_core.cli.parameters import add_set, given_parameters
 
 _WIDTH = 8
 
@@ -26,6 +27,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument("--no-spark", action="store_true", help="do not start Spark, which takes some seconds")
     parser.add_argument("--master", metavar="URL", help="the Spark master, such as local[4] or spark://host:7077")
     parser.add_argument("--conf", action="append", default=[], metavar="KEY=VALUE", help="a Spark setting")
+    add_set(parser)
     parser.add_argument("--output", choices=("text", "json"), default="text", help="default: text")
     parser.set_defaults(command=doctor)
 
@@ -65,7 +67,7 @@ def _examine(args: argparse.Namespace) -> Iterator[Finding]:
     yield from run_checks(checks)
     url = args.checkpoint
     if args.file is not None:
-        plan, finding = plan_of(args.file)
+        plan, finding = plan_of(args.file, given_parameters(args))
         yield finding
         if plan is not None and url is None:
             url = plan.checkpoint.url

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, requires, version
 
 from packaging.requirements import Requirement
@@ -55,10 +55,12 @@ def _unmet(distribution: str) -> Iterator[str]:
             yield f"{requirement.name}{requirement.specifier}"
 
 
-def plan_of(file: str) -> tuple[Plan | None, Finding]:
+def plan_of(file: str, parameters: Mapping[str, str]) -> tuple[Plan | None, Finding]:
     """The plan of a pipeline file, and what there is to say of it."""
     try:
-        plan = plan_pipeline(file, plugins=installed_plugins(), environment=os.environ, bundles=BundleOpener())
+        plan = plan_pipeline(
+            file, plugins=installed_plugins(), environment=os.environ, bundles=BundleOpener(), parameters=parameters
+        )
     except InvalidPipelineError as error:
         count = len(error.errors)
         mistakes = "1 mistake" if count == 1 else f"{count} mistakes"

@@ -1,0 +1,91 @@
+"""The examples of docs/trouble.md, in order: files are written, commands run, and what they print is what is shown."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from arroyo_core.cli.main import main
+from arroyo_core.testing import run_in_process
+
+PAGE = Path(__file__).parents[3] / "docs" / "trouble.md"
+STEP = re.compile(r"^```(\w+)\n(.*?)^```|^<!-- (a byte of .*?) -->", re.MULTILINE | re.DOTALL)
+ANY = "..."
+
+
+def shown_pattern(lines: list[str]) -> str:
+    """`...` stands for a part of a line, and alone for any lines; how columns are aligned does not count."""
+    parts = []
+    for line in lines:
+        if line == ANY:
+            parts.append(r"(?:.*\n)*")
+        else:
+            words = [re.escape(word).replace(re.escape(ANY), ".*") for word in line.split()]
+            parts.append(r"\s*" + r"\s+".join(words).replace(r"\s+.*", r"\s*.*") + r"\s*\n")
+    return "".join(parts)
+
+
+def run_console(block: str, capsys) -> int:
+    """Run the commands of a block, and compare what each prints."""
+    commands: list[tuple[str, list[str]]] = []
+    for line in block.splitlines():
+        if line.startswith("$ "):
+            commands.append((line[2:], []))
+        else:
+            commands[-1][1].append(line)
+    for command, shown in commands:
+        _, *arguments = shlex.split(command)
+        if arguments[0] == "run":
+            run_in_process(arguments[1])
+            continue
+        main(arguments)
+        printed = capsys.readouterr().out
+        assert re.fullmatch(shown_pattern(shown), printed), f"{command}\nprints:\n{printed}\nshown:\n" + "\n".join(
+            shown
+        )
+    return len(commands)
+
+
+def damage_latest(folder: Path) -> None:
+    (victim,) = folder.glob("state/shares/checkpoints/2/table-orders-f-*.parquet")
+    data = bytearray(victim.read_bytes())
+    data[len(data) // 2] ^= 1
+    victim.write_bytes(data)
+
+
+def test_the_page_runs_as_it_is_written(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    commands = files = 0
+    for kind, block, remark in STEP.findall(PAGE.read_text(encoding="utf-8")):
+        if remark:
+            damage_latest(tmp_path)
+        elif kind == "console":
+            commands += run_console(block, capsys)
+        else:
+            heading, _, content = block.partition("\n")
+            Path(heading.removeprefix("# ")).write_text(content)
+            files += 1
+    assert (commands, files) == (13, 3)
+
+
+def test_a_pattern_does_not_match_what_differs():
+    pattern = shown_pattern(["epoch 1: ... files, whole", "...", "end"])
+    assert re.fullmatch(pattern, "epoch 1:   7 files, whole\nmore\nand more\nend\n")
+    for wrong in (
+        "epoch 2: 7 files, whole\nend\n",
+        "epoch 1: 7 files, whole\n",
+        "epoch 1: 7 files, whole\nend\nmore\n",
+    ):
+        assert re.fullmatch(pattern, wrong) is None
+
+
+@pytest.mark.parametrize("option", ["--quiet-for", "--orphans-older-than", "--latest", "--epoch"])
+def test_options_of_checkpoints_that_the_page_names_exist(option, capsys):
+    action = "repair" if option in ("--quiet-for", "--orphans-older-than") else "verify"
+    with pytest.raises(SystemExit):
+        main(["checkpoints", action, "--help"])
+    assert option in capsys.readouterr().out
+    assert option in PAGE.read_text(encoding="utf-8")
