@@ -136,3 +136,24 @@ def test_the_formats_that_may_be_chosen_are_those_there_are():
     assert choices("filesystem.sink", "compression") == {name for names in COMPRESSIONS.values() for name in names}
     assert choices("filesystem.sink", "if_exists") == set(IfExists)
     assert choices("filesystem.sink", "updating") == set(Updating) - {""}
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ("{path: ./orders, format: xml}", "'format' must be one of parquet, json, csv, arrow, debezium_json"),
+        ("{path: ./orders, bad_data: skip}", "'bad_data' must be one of fail, drop, dead_letter"),
+        ("{path: ./orders, files: [{path: a}]}", "has no field 'files'"),
+        ("{path: ./orders, batch_rows: 16777217}", "'batch_rows' must be at most 16777216"),
+    ],
+)
+def test_what_a_field_declares_is_checked_by_the_planner(config, message, plan_example):
+    with pytest.raises(InvalidPipelineError, match=re.escape(message)):
+        plan_example(f"- {{id: a, operator: filesystem.source, config: {config}}}")
+
+
+@pytest.mark.parametrize("text", ["CSV", "csv", '""', "${NO_SUCH:-}"])
+def test_a_choice_may_be_in_any_case_or_empty(text, plan_example):
+    plan_example(
+        f'- {{id: a, operator: filesystem.source, config: {{path: ./orders, format: "{text.strip(chr(34))}"}}}}'
+    )
