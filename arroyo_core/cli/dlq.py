@@ -242,29 +242,26 @@ def _replay(args: argparse.Namespace) -> int:
         replayer = Replayer(storage=storage, plan=plan, plugins=plugins, run=run)
         if args.dry_run:
             return _say_what_would_be(replayer, selection, args)
-        if _is_idle(replayer, selection, storage):
-            return OK
+        has_replayed = False
         for done in replayer.replay(selection, into=args.into, until=args.until, sink=args.sink):
+            has_replayed = True
             begun = "went on with" if done.is_resumed else "replayed"
             print(f"replay {done.claim.number}: {begun} {_letters_of(done.claim)}{_where(done.claim)}")
             for warning in done.warnings:
                 print(f"warning: {warning}", file=sys.stderr)
-    again = sum(map(len, replayer.open_letters(selection).values())) if args.limit is None else 0
-    if again:
+    if not has_replayed:
+        _say_what_there_is(selection, storage)
+    elif args.limit is None and replayer.open_letters(selection):
         print("some rows failed again, and are new dead letters: see `arroyo dlq show`")
     return OK
 
 
-def _is_idle(replayer: Replayer, selection: Selection, storage: StorageProvider) -> bool:
-    """Whether there is nothing to replay; says so, and what there is instead."""
-    if replayer.open_letters(selection) or replayer.broken_off(selection):
-        return False
+def _say_what_there_is(selection: Selection, storage: StorageProvider) -> None:
     print("no open dead letter is meant: nothing is replayed")
     others = {s.pipeline for s in _summarize(find_letters(storage).files, read_replays(storage)) if s.open}
     others.discard(selection.pipeline)
     if others:
         print(f"there are letters of other pipelines: {', '.join(sorted(others))}; --job NAME takes them")
-    return True
 
 
 def _say_what_would_be(replayer: Replayer, selection: Selection, args: argparse.Namespace) -> int:

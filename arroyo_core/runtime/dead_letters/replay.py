@@ -109,7 +109,7 @@ class Replayer:
         for claim in self.broken_off(selection):
             yield self._finish(claim, is_resumed=True)
         for node, route in routes.items():
-            begun = self._begin(node, selection, route)
+            begun = self._begin(selection.pipeline, node, found[node], route)
             if begun is not None:
                 yield self._finish(begun, is_resumed=False)
 
@@ -128,21 +128,20 @@ class Replayer:
             _rows(self.storage, file, replay.stream, node=route.into)
         return replay
 
-    def _begin(self, node: str, selection: Selection, route: Route) -> Claim | None:
-        """Claim the open letters of a node; None if another replay got them all."""
+    def _begin(self, pipeline: str, node: str, files: Sequence[ClaimedFile], route: Route) -> Claim | None:
+        """Claim letters of a node, but for those that another replay has by now; None if it has them all."""
         for _ in range(CLAIM_ATTEMPTS):
             replays = read_replays(self.storage)
-            files = _select(self.storage, replays, selection).get(node)
-            if not files:
+            left = [open_part for file in files if (open_part := _without(file, replays.claimed(file.path))).ranges]
+            if not left:
                 return None
-            self.check(route, files)
             claim = Claim(
                 number=replays.next_number,
-                pipeline=selection.pipeline,
+                pipeline=pipeline,
                 node=node,
                 into=route.into,
                 time_us=self.now_us(),
-                files=files,
+                files=left,
                 until=route.until,
                 sink=route.sink,
             )
@@ -192,6 +191,11 @@ def _select(storage: StorageProvider, replays: Replays, selection: Selection) ->
             ranges = to_ranges([place for place in places if nodes[place] == node])
             found.setdefault(node, []).append(ClaimedFile(path=file.path, size_bytes=file.size_bytes, ranges=ranges))
     return found
+
+
+def _without(file: ClaimedFile, places: frozenset[int]) -> ClaimedFile:
+    ranges = to_ranges([place for place in file.places if place not in places])
+    return ClaimedFile(path=file.path, size_bytes=file.size_bytes, ranges=ranges)
 
 
 def _rows(storage: StorageProvider, claimed: ClaimedFile, stream: ArroyoSchema, *, node: str) -> pa.Table:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from google.protobuf import json_format
 
-from arroyo_core.api import ArroyoSchema
+from arroyo_core.api import ArroyoSchema, Guarantee
 from arroyo_core.api.dead_letters import is_dead_letters
 from arroyo_core.api.updating import is_updating
 from arroyo_core.errors import PluginError
@@ -193,10 +193,10 @@ def _check_operators(plan: Plan, plugins: PluginSet, kept: set[str], route: Rout
             is_right = True
         else:
             is_right = all(uses_two_phase_commit(config) for config in operator.tables().values())
-            if not operator.is_committing():
+            if operator.guarantee() is not Guarantee.EXACTLY_ONCE:
                 warnings.append(
-                    f"{node.id!r} ({node.operator}) takes no part in commits: a replay that is broken off and gone on "
-                    "with may write rows twice there"
+                    f"rows may come twice, or not at all, in {node.id!r} ({node.operator}) if a replay is broken off: "
+                    f"{operator.guarantee_reason()}"
                 )
         if not is_right:
             refused.append(node)

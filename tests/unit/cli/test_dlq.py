@@ -157,6 +157,24 @@ def test_a_replay_can_take_some_letters_and_leave_the_others(shop, capsys):
     assert shop.out() == {**GOOD, **REPLAYED}
 
 
+def test_a_limit_counts_letters_of_all_nodes(shop, capsys):
+    shop.write(ZERO)
+    assert shop.replay("--limit", "2") == 0
+    assert Counter(letter["node"] for letter in show(shop, capsys)) == {"shared": 1, "even": 2}
+    shop.write(MENDED, **{"100 % share": "100 % (share + 1)"})
+    assert shop.replay("--limit", "2") == 0
+    assert len(show(shop, capsys)) == 1
+
+
+def test_sinks_that_are_not_exactly_once_are_warned_of(shop, capsys):
+    shop.write(MENDED)
+    shop.file.write_text(shop.file.read_text() + "  - {id: shown, operator: std.stdout, inputs: [even]}\n")
+    assert shop.replay() == 0
+    said = capsys.readouterr()
+    assert "warning: rows may come twice, or not at all, in 'shown' (std.stdout) if a replay is broken off" in said.err
+    assert shop.out() == {**GOOD, **REPLAYED}
+
+
 def test_a_replay_can_write_elsewhere(shop, capsys):
     shop.write(MENDED)
     assert shop.replay("--sink", str(shop.folder / "elsewhere")) == 0
