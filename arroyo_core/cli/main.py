@@ -14,6 +14,7 @@ from importlib.metadata import version
 
 from arroyo_core.cli import (
     cases,
+    completion,
     dlq,
     docs,
     doctor,
@@ -82,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     udf.add_command(commands)
     dlq.add_command(commands)
     doctor.add_command(commands)
+    completion.add_command(commands, parser)
     # Also behind the command. No default there, or it would overwrite what was given before the command.
     for command in commands.choices.values():
         command.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show tracebacks")
