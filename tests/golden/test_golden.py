@@ -22,6 +22,7 @@ EPOCH_ROWS = {0: 280, 1: 280, 2: 480}
 
 #: What must have a pipeline; joins, ranks and duplicates of both kinds do.
 OPERATORS = {
+    "std.assign_window",
     "std.asof_join",
     "std.deduplicate",
     "std.interval_join",

@@ -10,6 +10,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
+from arroyo_std.ranking import OrderBy, Ranking
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from row_streams import (
@@ -326,3 +327,41 @@ def test_a_wrong_config_names_its_field(make, config, field):
     with pytest.raises(ConfigError) as caught:
         make("std.top_n", **config).output_schema([stream])
     assert caught.value.field == field
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    n=st.integers(1, 5),
+    groups=st.integers(1, 40),
+    rows=st.sampled_from([0, 7, 3_000]),
+    values=st.sampled_from([3, 1_000]),
+    descending=st.booleans(),
+    keeps_ties=st.booleans(),
+    seed=st.integers(0, 1_000),
+)
+def test_many_rows_of_few_groups_are_ranked_as_a_sort_would(n, groups, rows, values, descending, keeps_ties, seed):
+    random = np.random.default_rng(seed)
+    codes, amounts = random.integers(0, groups, rows), random.integers(0, values, rows)
+    order = (OrderBy(column="v", field="order_by[0]", is_descending=descending),)
+    ranking = Ranking(n=n, partition_by=(), order_by=order, keeps_ties=keeps_ties)
+    found = ranking.first_rows(pa.record_batch({"v": amounts, "row": np.arange(rows)}), codes)
+    expected = []
+    for group in range(groups):
+        members = sorted(np.flatnonzero(codes == group), key=lambda row: -amounts[row] if descending else amounts[row])
+        for place, row in enumerate(members):
+            before = sum(
+                amounts[other] > amounts[row] if descending else amounts[other] < amounts[row]
+                for other in members[:place]
+            )
+            if keeps_ties and before < n:
+                expected.append((row, before))
+            elif not keeps_ties and place < n:
+                expected.append((row, place))
+    assert sorted(zip(found.rows, found.ranks, strict=True)) == sorted(expected)
+
+
+def test_ties_are_kept_only_where_groups_end(make):
+    operator = make("std.top_n", n=1, ties=True, order_by=DESCENDING)
+    with pytest.raises(ConfigError, match="groups that end") as caught:
+        operator.output_schema([ArroyoSchema(STREAM.schema)])
+    assert caught.value.field == "ties"

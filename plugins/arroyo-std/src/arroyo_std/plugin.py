@@ -19,6 +19,7 @@ def arroyo_register(registry: Registry) -> None:
     registry.add("std.blackhole", constructors.BlackholeConstructor())
     registry.add("std.tumbling_window", window_constructors.TumblingWindowConstructor())
     registry.add("std.sliding_window", window_constructors.SlidingWindowConstructor())
+    registry.add("std.assign_window", window_constructors.AssignWindowConstructor())
     registry.add("std.session_window", window_constructors.SessionWindowConstructor())
     registry.add("std.updating_aggregate", window_constructors.UpdatingAggregateConstructor())
     registry.add("std.window_join", join_constructors.WindowJoinConstructor())

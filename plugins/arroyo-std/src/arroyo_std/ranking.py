@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,6 +18,10 @@ from arroyo_std.columns import check_column, check_unique
 from arroyo_std.row_values import is_nested, value_hashes
 
 _LAST = np.iinfo(np.int64).max
+
+#: From so many rows on, in so few groups, it pays to look for the last of the first ones before anything is sorted.
+_MANY_ROWS = 1_024
+_FEW_GROUPS = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +49,8 @@ class Ranking:
     n: int
     partition_by: tuple[str, ...]
     order_by: tuple[OrderBy, ...]
+    #: Whether rows that are equal to the last one in the order are there, too, all with the rank of the first of them.
+    keeps_ties: bool = False
 
     def check(self, stream: ArroyoSchema) -> None:
         """Raise `ConfigError` at the column that is not there, or that has no order."""
@@ -67,6 +75,35 @@ class Ranking:
 
         Rows that are equal in the columns of the order are ordered by `ties` (default: all columns), then as they come.
         """
+        ties = rows.columns if ties is None else ties
+        found = self._contenders(rows, groups)
+        if found is None:
+            return self._ranked(rows, groups, ties)
+        taken = pa.array(found)
+        ranked = self._ranked(rows.take(taken), groups[found], [column.take(taken) for column in ties])
+        return Ranked(found[ranked.rows], ranked.ranks)
+
+    def _contenders(self, rows: pa.RecordBatch, groups: Codes) -> Codes | None:
+        """Rows without those that the first column of the order rules out; None where that is not quickly told."""
+        count = int(groups.max()) + 1 if len(groups) else 0
+        if count > _FEW_GROUPS or len(groups) < _MANY_ROWS:
+            return None
+        first = self.order_by[0]
+        values = _plain_numbers(rows.column(first.column))
+        if values is None:
+            return None
+        found = []
+        for group in range(count):
+            members = np.flatnonzero(groups == group)
+            if len(members) > self.n:
+                own = values[members]
+                place = len(own) - self.n if first.is_descending else self.n - 1
+                last = np.partition(own, place)[place]
+                members = members[own >= last if first.is_descending else own <= last]
+            found.append(members)
+        return np.sort(np.concatenate(found))
+
+    def _ranked(self, rows: pa.RecordBatch, groups: Codes, ties: Sequence[pa.Array]) -> Ranked:
         order = [
             code
             for each in self.order_by
@@ -74,13 +111,15 @@ class Ranking:
                 rows.column(each.column), is_descending=each.is_descending, nulls_last=each.nulls_last
             )
         ]
-        chosen = _candidates(order, groups, self.n)
+        chosen, tie_ranks = _candidates(order, groups, self.n)
         order = [code[chosen] for code in order]
         # Only rows that may be among the first are compared in all columns.
-        tie_columns = [column.take(pa.array(chosen)) for column in (rows.columns if ties is None else ties)]
+        tie_columns = [column.take(pa.array(chosen)) for column in ties]
         order += [code for column in tie_columns for code in order_codes(column)]
         sorted_places = np.lexsort([*reversed(order), groups[chosen]])
         found = chosen[sorted_places]
+        if self.keeps_ties:
+            return Ranked(found, tie_ranks[sorted_places])
         ranks = ranks_in_groups(groups[found])
         keep = ranks < self.n
         return Ranked(found[keep], ranks[keep])
@@ -109,6 +148,19 @@ def order_codes(column: pa.Array, *, is_descending: bool = False, nulls_last: bo
     return [codes]
 
 
+def _plain_numbers(column: pa.Array) -> npt.NDArray[Any] | None:
+    """The values of a column of numbers or times, if none of them is null or NaN."""
+    kind = column.type
+    if column.null_count:
+        return None
+    if pa.types.is_temporal(kind) and kind.bit_width == 64:
+        column = column.cast(pa.int64())
+    elif not (pa.types.is_integer(kind) or pa.types.is_float64(kind)):
+        return None
+    values: npt.NDArray[Any] = column.to_numpy()
+    return None if pa.types.is_floating(column.type) and np.isnan(values).any() else values
+
+
 def ranks_in_groups(groups: Codes) -> Codes:
     """The place of each row among the neighbours of its group, from 0."""
     if len(groups) == 0:
@@ -119,17 +171,17 @@ def ranks_in_groups(groups: Codes) -> Codes:
     return ranks
 
 
-def _candidates(order: Sequence[Codes], groups: Codes, n: int) -> Codes:
-    """Rows with fewer than n rows of their group before them, in the order of their numbers."""
-    if len(groups) <= n:
-        return np.arange(len(groups))
+def _candidates(order: Sequence[Codes], groups: Codes, n: int) -> tuple[Codes, Codes]:
+    """Rows with fewer than n rows of their group before them, in the order of their numbers; and how many those are."""
     by_order = np.lexsort([*reversed(order), groups])
     is_new = np.zeros(len(groups), dtype=np.bool_)
-    is_new[0] = True
+    is_new[:1] = True
     sorted_groups = groups[by_order]
     for code in (sorted_groups, *(code[by_order] for code in order)):
         is_new[1:] |= code[1:] != code[:-1]
-    ranks = ranks_in_groups(sorted_groups)
     # All rows of a tie have the rank of its first.
     firsts = np.maximum.accumulate(np.where(is_new, np.arange(len(groups)), 0))
-    return np.sort(by_order[ranks[firsts] < n])
+    ranks = np.empty(len(groups), dtype=np.int64)
+    ranks[by_order] = ranks_in_groups(sorted_groups)[firsts]
+    chosen = np.flatnonzero(ranks < n)
+    return chosen, ranks[chosen]

@@ -61,7 +61,9 @@ class TopNConstructor(OperatorConstructor[TopNConfig]):
             )
             for position, each in enumerate(config.order_by)
         )
-        ranking = Ranking(n=config.n, partition_by=tuple(config.partition_by), order_by=order_by)
+        ranking = Ranking(
+            n=config.n, partition_by=tuple(config.partition_by), order_by=order_by, keeps_ties=config.ties
+        )
         return ConstructedOperator.from_operator(TopN(ranking, config.rank_column or None))
 
 

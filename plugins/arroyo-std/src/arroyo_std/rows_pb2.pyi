@@ -40,16 +40,18 @@ class OrderKey(_message.Message):
     def __init__(self, column: _Optional[str] = ..., descending: _Optional[bool] = ..., nulls_last: _Optional[bool] = ...) -> None: ...
 
 class TopNConfig(_message.Message):
-    __slots__ = ("n", "partition_by", "order_by", "rank_column")
+    __slots__ = ("n", "partition_by", "order_by", "rank_column", "ties")
     N_FIELD_NUMBER: _ClassVar[int]
     PARTITION_BY_FIELD_NUMBER: _ClassVar[int]
     ORDER_BY_FIELD_NUMBER: _ClassVar[int]
     RANK_COLUMN_FIELD_NUMBER: _ClassVar[int]
+    TIES_FIELD_NUMBER: _ClassVar[int]
     n: int
     partition_by: _containers.RepeatedScalarFieldContainer[str]
     order_by: _containers.RepeatedCompositeFieldContainer[OrderKey]
     rank_column: str
-    def __init__(self, n: _Optional[int] = ..., partition_by: _Optional[_Iterable[str]] = ..., order_by: _Optional[_Iterable[_Union[OrderKey, _Mapping]]] = ..., rank_column: _Optional[str] = ...) -> None: ...
+    ties: bool
+    def __init__(self, n: _Optional[int] = ..., partition_by: _Optional[_Iterable[str]] = ..., order_by: _Optional[_Iterable[_Union[OrderKey, _Mapping]]] = ..., rank_column: _Optional[str] = ..., ties: _Optional[bool] = ...) -> None: ...
 
 class WindowFunctionConfig(_message.Message):
     __slots__ = ("expression", "expressions")

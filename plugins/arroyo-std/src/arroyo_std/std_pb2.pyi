@@ -232,6 +232,16 @@ class SlidingWindowConfig(_message.Message):
     offset: int
     def __init__(self, size: _Optional[int] = ..., slide: _Optional[int] = ..., keys: _Optional[_Iterable[str]] = ..., aggregates: _Optional[_Iterable[_Union[Aggregate, _Mapping]]] = ..., allowed_lateness: _Optional[int] = ..., late: _Optional[_Union[Late, str]] = ..., time: _Optional[_Union[WindowTime, str]] = ..., offset: _Optional[int] = ...) -> None: ...
 
+class AssignWindowConfig(_message.Message):
+    __slots__ = ("size", "slide", "offset")
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    SLIDE_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    size: int
+    slide: int
+    offset: int
+    def __init__(self, size: _Optional[int] = ..., slide: _Optional[int] = ..., offset: _Optional[int] = ...) -> None: ...
+
 class SessionWindowConfig(_message.Message):
     __slots__ = ("gap", "keys", "aggregates", "allowed_lateness", "late", "time")
     GAP_FIELD_NUMBER: _ClassVar[int]

@@ -76,6 +76,12 @@ class TopN(ArrowOperator):
         stream = inputs[0]
         mode = self._mode(stream)
         self._ranking.check(without_updating(stream))
+        if self._ranking.keeps_ties and mode is not Mode.WINDOWED:
+            raise ConfigError(
+                "ties are kept only in groups that end: partition by a column of a window, as std.assign_window makes",
+                field="ties",
+                value=True,
+            )
         if self._rank_column in stream.names:
             raise ConfigError(
                 f"there is a column {self._rank_column!r} already: give another name",
@@ -122,6 +128,7 @@ class TopN(ArrowOperator):
             ("partition by", ", ".join(ranking.partition_by)),
             ("order by", order),
             ("rank", self._rank_column or ""),
+            ("ties", "kept" if ranking.keeps_ties else ""),
         ]
         return DisplayableOperator(self.name(), [(label, text) for label, text in fields if text])
 

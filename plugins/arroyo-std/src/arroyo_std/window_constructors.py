@@ -11,6 +11,7 @@ from arroyo_core.errors import ConfigError
 from arroyo_std import std_pb2
 from arroyo_std.std_pb2 import (
     Aggregate,
+    AssignWindowConfig,
     SessionWindowConfig,
     SlidingWindowConfig,
     TumblingWindowConfig,
@@ -56,17 +57,26 @@ class SlidingWindowConstructor(OperatorConstructor[SlidingWindowConfig]):
     def with_config(self, config: SlidingWindowConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_std.windows.tumbling import Grid, SlidingWindow
 
-        check_positive(config.size, "size")
-        check_positive(config.slide, "slide")
-        if config.size % config.slide:
-            raise ConfigError(
-                f"the slide must divide the size: {format_duration_us(config.slide)} does not divide "
-                f"{format_duration_us(config.size)}",
-                field="slide",
-                value=format_duration_us(config.slide),
-            )
+        check_slide(config.size, config.slide)
         grid = Grid(size_us=config.size, slide_us=config.slide, offset_us=config.offset % config.slide)
         return ConstructedOperator.from_operator(SlidingWindow(grid, window_settings(config), registry))
+
+
+class AssignWindowConstructor(OperatorConstructor[AssignWindowConfig]):
+    """Makes `std.assign_window`."""
+
+    config_type = AssignWindowConfig
+    inputs = (1, 1)
+
+    def with_config(self, config: AssignWindowConfig, registry: Registry) -> ConstructedOperator:
+        from arroyo_std.windows.assign import AssignWindow
+        from arroyo_std.windows.tumbling import Grid
+
+        slide = config.slide if config.HasField("slide") else config.size
+        check_slide(config.size, slide)
+        return ConstructedOperator.from_operator(
+            AssignWindow(Grid(size_us=config.size, slide_us=slide, offset_us=config.offset % slide))
+        )
 
 
 class SessionWindowConstructor(OperatorConstructor[SessionWindowConfig]):
@@ -148,6 +158,15 @@ def aggregate_specs(aggregates: Iterable[Aggregate]) -> tuple[AggregateSpec, ...
         )
         for position, each in enumerate(aggregates)
     )
+
+
+def check_slide(size_us: int, slide_us: int) -> None:
+    """Raise `ConfigError` unless windows of this size can begin at every slide."""
+    check_positive(size_us, "size")
+    check_positive(slide_us, "slide")
+    if size_us % slide_us:
+        size, slide = format_duration_us(size_us), format_duration_us(slide_us)
+        raise ConfigError(f"the slide must divide the size: {slide} does not divide {size}", field="slide", value=slide)
 
 
 def check_positive(value_us: int, field: str) -> None:
