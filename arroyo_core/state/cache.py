@@ -35,6 +35,9 @@ SMALL_BYTES = 256 * 1024
 SMALL_TOTAL_BYTES = 32 * 1024**2
 
 _SECRET_FILE = "secret"
+#: Touched by every process that looks the folder over; a new process need not, for so long.
+_LOOKED_OVER_FILE = "looked-over"
+_LOOK_S = 60
 _SECRET_BYTES = 32
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -94,11 +97,19 @@ class WarmCache:
         except (OSError, pa.ArrowException):
             unfinished.unlink(missing_ok=True)
             return
-        # Looking the folder over costs as much as it has entries: not at every put.
-        self._unseen_bytes = None if self._unseen_bytes is None else self._unseen_bytes + found.st_size
+        # Looking the folder over costs as much as it has entries: not at every put, and not in every new process.
+        self._unseen_bytes = (self._unseen_bytes or 0) + found.st_size if self._is_looked_over() else None
         if self._unseen_bytes is None or self._unseen_bytes > self.max_bytes // 16:
             self._unseen_bytes = 0
             self._evict()
+
+    def _is_looked_over(self) -> bool:
+        """Whether this process has done so, or another one lately."""
+        if self._unseen_bytes is not None:
+            return True
+        with contextlib.suppress(FileNotFoundError):
+            return time.time() - (self.folder / _LOOKED_OVER_FILE).stat().st_mtime < _LOOK_S
+        return False
 
     def size_bytes(self) -> int:
         """What the entries take on disk."""
@@ -149,6 +160,8 @@ class WarmCache:
 
     def _evict(self) -> None:
         """Unlink the entries that were not used for longest; a mapping in use stays valid."""
+        with contextlib.suppress(OSError):
+            (self.folder / _LOOKED_OVER_FILE).touch()
         entries = sorted(self._entries(), key=lambda entry: entry[2])
         total = sum(size for _, size, _ in entries)
         for path, size, _ in entries:
