@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from arroyo_core.graph import plan_pipeline
 from arroyo_core.graph.plan import Plan
@@ -16,13 +18,22 @@ from arroyo_core.runtime.user_code import BundleOpener
 
 
 def run_in_process(
-    pipeline: Plan | str | os.PathLike[str], *, plugins: PluginSet | None = None, parallelism: int | None = None
+    pipeline: Plan | str | os.PathLike[str],
+    *,
+    plugins: PluginSet | None = None,
+    parallelism: int | None = None,
+    parameters: Mapping[str, str | int | float | bool] = MappingProxyType({}),
 ) -> JobResult:
-    """Run a pipeline file or a plan to its end, without Spark."""
+    """Run a pipeline file or a plan to its end, without Spark; a file with values for its parameters."""
     plugins = plugins or installed_plugins()
     if not isinstance(pipeline, Plan):
         pipeline = plan_pipeline(
-            Path(pipeline), plugins=plugins, environment=os.environ, parallelism=parallelism, bundles=BundleOpener()
+            Path(pipeline),
+            plugins=plugins,
+            environment=os.environ,
+            parallelism=parallelism,
+            bundles=BundleOpener(),
+            parameters=parameters,
         )
     with tempfile.TemporaryDirectory(prefix="arroyo-", ignore_cleanup_errors=True) as folder:
         url = pipeline.checkpoint.url or Path(folder).as_uri()

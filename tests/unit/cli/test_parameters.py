@@ -1,0 +1,99 @@
+"""`--set` on the commands that read a pipeline, and the pipelines that the documents show."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from arroyo_core.api import UnboundedState
+from arroyo_core.cli.main import main
+
+DOCS = Path(__file__).parents[3] / "docs"
+PIPELINES = (DOCS / "pipelines.md").read_text()
+
+
+def yaml_blocks(heading):
+    section = PIPELINES.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    return re.findall(r"^```yaml\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def documented(tmp_path):
+    (text,) = yaml_blocks("Parameters")
+    path = tmp_path / "hot_items.yaml"
+    path.write_text(text)
+    return str(path)
+
+
+@pytest.mark.parametrize("command", ["validate", "plan", "lint"])
+def test_a_value_can_be_given_to_every_command(documented, command, capsys):
+    assert main([command, documented, "--set", "stage=dev", "--set", "price=250"]) == 0
+    assert main([command, documented]) == 2
+    assert f"{documented}:3:3: parameter 'stage' (dev or prod) has no default" in capsys.readouterr().err
+
+
+def test_a_plan_shows_the_values(documented, capsys):
+    assert main(["plan", documented, "--set", "stage=dev", "--set", "price=1", "--set", "price=250"]) == 0
+    shown = capsys.readouterr().out
+    assert "hot_items_dev" in shown
+    assert "price > 250" in shown
+
+
+def test_a_plan_in_json_differs_by_the_value_alone(documented, capsys):
+    texts = []
+    for price in (100, 250):
+        assert main(["plan", documented, "--format", "json", "--set", "stage=dev", "--set", f"price={price}"]) == 0
+        texts.append(json.dumps(json.loads(capsys.readouterr().out)))
+    assert texts[0] != texts[1]
+    assert texts[0].replace("price > 100", "price > 250") == texts[1]
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("prise=1", "did you mean price?"),
+        ("price=much", "the value given for parameter 'price' must be a whole number, not the string 'much'"),
+        ("wait=5", "did you mean 5s?"),
+    ],
+)
+def test_a_wrong_value_is_a_mistake(documented, setting, message, capsys):
+    assert main(["validate", documented, "--set", "stage=dev", "--set", setting]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("setting", ["price", "=1", ""])
+def test_what_is_no_setting_is_refused(documented, setting, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["validate", documented, "--set", setting])
+    assert ended.value.code == 2
+    assert "is not of the form NAME=VALUE" in capsys.readouterr().err
+
+
+def test_the_documented_includes_make_a_pipeline(tmp_path, capsys):
+    whole, part = yaml_blocks("Includes")
+    (settings,) = re.findall(r"`settings.yaml` is `(.*?)`", PIPELINES)
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "bids.yaml").write_text(part)
+    (tmp_path / "settings.yaml").write_text(settings)
+    path = tmp_path / "p.yaml"
+    path.write_text(whole)
+    assert main(["validate", str(path)]) == 0
+    assert "valid (4 nodes" in capsys.readouterr().out
+    (tmp_path / "settings.yaml").write_text("predicate: prise > 100\n")
+    assert main(["validate", str(path)]) == 2
+    assert f"{tmp_path}/settings.yaml:1:12: " in capsys.readouterr().err
+
+
+def test_documented_pipelines_are_in_the_canonical_layout(tmp_path):
+    for number, text in enumerate([*yaml_blocks("Parameters"), *yaml_blocks("Includes")]):
+        path = tmp_path / f"{number}.yaml"
+        path.write_text(text)
+        assert main(["fmt", "--check", str(path)]) == 0, text
+
+
+def test_the_method_in_the_document_of_lint_is_an_answer():
+    (block,) = re.findall(r"^```python\n(.*?)^```", (DOCS / "lint.md").read_text(), re.MULTILINE | re.DOTALL)
+    names = {"UnboundedState": UnboundedState}
+    exec(compile(block, "lint.py", "exec"), names)
+    assert isinstance(names["unbounded_state"](None, []), UnboundedState)
