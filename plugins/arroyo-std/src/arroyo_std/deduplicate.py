@@ -81,6 +81,10 @@ class Deduplicate(ArrowOperator):
     def routing_keys(self, inputs: Sequence[ArroyoSchema]) -> Sequence[tuple[str, ...] | None]:
         return [self._settings.keys]
 
+    def partial(self, inputs: Sequence[ArroyoSchema]) -> ArrowOperator | None:
+        """Of first rows none: one that is late would hide one that is not."""
+        return LastOfBatch(self._settings.keys) if self._settings.keeps_last else None
+
     def needs_watermark(self, inputs: Sequence[ArroyoSchema]) -> bool:
         return self._settings.ttl_us is not None
 
@@ -141,7 +145,7 @@ class Deduplicate(ArrowOperator):
     def _keep_first(
         self, batch: pa.RecordBatch, times: Times | None, ctx: OperatorContext, collector: ArrowCollector
     ) -> None:
-        rows = np.sort(self._choose(batch, times, takes_last=False))
+        rows = np.sort(chosen_rows(batch, self._settings.keys, times, takes_last=False))
         chosen = batch.take(pa.array(rows))
         is_known, _ = self._view.get(chosen)
         fresh = chosen if not is_known.any() else chosen.filter(pa.array(~is_known))
@@ -154,7 +158,7 @@ class Deduplicate(ArrowOperator):
     def _keep_last(
         self, batch: pa.RecordBatch, times: Times | None, ctx: OperatorContext, collector: ArrowCollector
     ) -> None:
-        rows = np.sort(self._choose(batch, times, takes_last=True))
+        rows = np.sort(chosen_rows(batch, self._settings.keys, times, takes_last=True))
         chosen = plain_rows(batch.take(pa.array(rows)), self._state.schema)
         is_known, former = self._view.get(chosen)
         if times is not None and former.num_rows:
@@ -174,18 +178,6 @@ class Deduplicate(ArrowOperator):
         collector.collect(
             interleave_updates(retracts, appends, retract_ranks=places[is_known].tolist(), append_ranks=places.tolist())
         )
-
-    def _choose(self, batch: pa.RecordBatch, times: Times | None, *, takes_last: bool) -> Codes:
-        """The row of each key that counts, by event time, then by arrival."""
-        groups = Groups.of_columns([batch.column(key) for key in self._settings.keys], batch.num_rows)
-        if groups.count == batch.num_rows:
-            return np.arange(batch.num_rows)
-        order = np.arange(batch.num_rows) if times is None else np.argsort(times, kind="stable")
-        rows = np.empty(groups.count, dtype=np.int64)
-        # Of several assignments to one place the last remains.
-        order = order if takes_last else order[::-1]
-        rows[groups.codes[order]] = order
-        return rows
 
     def _timely(self, batch: pa.RecordBatch, ctx: OperatorContext) -> tuple[pa.RecordBatch, Times | None]:
         """The rows that are not late, and their event times."""
@@ -209,3 +201,47 @@ class Deduplicate(ArrowOperator):
         if ttl_us is not None:
             self._cutoff_us = watermark_us - ttl_us
             self._view.expire(watermark_us, ttl_us)
+
+
+class LastOfBatch(ArrowOperator):
+    """Before the shuffle: drops rows of a batch that have a later one of their key in it."""
+
+    def __init__(self, keys: tuple[str, ...]) -> None:
+        self._keys = keys
+
+    def name(self) -> str:
+        return "std.deduplicate"
+
+    def output_schema(self, inputs: Sequence[ArroyoSchema]) -> ArroyoSchema:
+        return inputs[0]
+
+    def on_start(self, ctx: OperatorContext) -> None:
+        self._time_column = ctx.input_schemas[0].timestamp_column
+
+    def process_batch(self, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector) -> None:
+        times = None
+        if self._time_column is not None:
+            column = batch.column(self._time_column)
+            if column.null_count:
+                # Whoever counts rows without a time counts them all.
+                collector.collect(batch)
+                return
+            times = times_us(column)
+        rows = np.sort(chosen_rows(batch, self._keys, times, takes_last=True))
+        if len(rows) < batch.num_rows:
+            ctx.count("duplicates", batch.num_rows - len(rows))
+            batch = batch.take(pa.array(rows))
+        collector.collect(batch)
+
+
+def chosen_rows(batch: pa.RecordBatch, keys: Sequence[str], times: Times | None, *, takes_last: bool) -> Codes:
+    """The row of each key that counts, by event time, then by arrival."""
+    groups = Groups.of_columns([batch.column(key) for key in keys], batch.num_rows)
+    if groups.count == batch.num_rows:
+        return np.arange(batch.num_rows)
+    order = np.arange(batch.num_rows) if times is None else np.argsort(times, kind="stable")
+    rows = np.empty(groups.count, dtype=np.int64)
+    # Of several assignments to one place the last remains.
+    order = order if takes_last else order[::-1]
+    rows[groups.codes[order]] = order
+    return rows
