@@ -74,4 +74,4 @@ class CheckItem(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Any, int | None, str]:
-        return self.path, None, str(self._check)
+        return self.path, None, f"{self._check.name} of {self._check.case}"

@@ -109,7 +109,9 @@ class ParallelHarness:
         return table
 
     def process(self, batch: pa.RecordBatch, index: int = 0) -> None:
-        for subtask, part in self._routers[index].route(batch):
+        """Route the rows; a batch without any goes to every subtask."""
+        nowhere = [(subtask, batch) for subtask in range(len(self._chains))]
+        for subtask, part in self._routers[index].route(batch) if batch.num_rows else nowhere:
             self._chains[subtask].process_batch(part, index=index, total_inputs=len(self._inputs))
 
     def watermark(self, watermark: Watermark, index: int = 0) -> None:

@@ -56,13 +56,15 @@ class _Case:
 class OperatorCase(_Case):
     """An operator that is no source. `inputs` has one item per input: its rows, or a `Stream`.
 
-    With `is_ordered` the order of the rows counts too, at parallelism 1.
+    With `is_ordered` the order of the rows counts too, at parallelism 1. For output in which a row replaces the one
+    before it, `latest_by` names the columns that make its key: only the last row of each key is compared.
     """
 
     operator: str
     config: Config = field(default_factory=dict)
     inputs: Sequence[Stream | Rows] = ()
     is_ordered: bool = False
+    latest_by: Sequence[str] = ()
 
     @property
     def streams(self) -> list[Stream]:

@@ -39,6 +39,12 @@ class Outcome:
         for row in [row for row, count in counted.items() if count == 0]:
             del counted[row]
 
+    def keep_latest(self, keys: Collection[str]) -> None:
+        """Of the rows of the main output with equal keys only the last."""
+        latest = {tuple(cell for cell in row if cell[0] in keys): row for row in self.order}
+        self.order = list(latest.values())
+        self.rows[None] = Counter(self.order)
+
     @property
     def row_count(self) -> int:
         return sum(abs(count) for counted in self.rows.values() for count in counted.values())

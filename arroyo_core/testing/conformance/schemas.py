@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import TracebackType
 
 import pyarrow as pa
 
@@ -11,7 +12,10 @@ from arroyo_core.testing.conformance.faults import ConformanceError
 
 
 class SchemaGuard:
-    """`look` never raises: the runtime would wrap it; `raise_first` does, after the run."""
+    """`look` never raises, for the runtime would wrap it: the end of the `with` around the run does.
+
+    What it saw comes before what the run raised, which follows from it.
+    """
 
     def __init__(
         self, name: str, main: ArroyoSchema, sides: Mapping[str, ArroyoSchema] | None = None, how: str = ""
@@ -29,9 +33,14 @@ class SchemaGuard:
             if found:
                 self._fault = ConformanceError(f"{self._name} emits{where}{self._how} {found}")
 
-    def raise_first(self) -> None:
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._fault is not None:
-            raise self._fault
+            raise self._fault from None
 
     def _difference(self, output: str | None, batch: pa.RecordBatch) -> str | None:
         declared = self._schemas.get(output)

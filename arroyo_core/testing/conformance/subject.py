@@ -58,7 +58,7 @@ class Subject:
 
     @property
     def name(self) -> str:
-        """What a person calls it: the class and the operator."""
+        """What its author calls it: the class, where there is one."""
         return self.case.operator
 
     def make(self) -> ConstructedOperator:
@@ -66,7 +66,7 @@ class Subject:
             try:
                 self._make = maker(self.case.operator, self.config, self.constructor, self.registry)
             except ArroyoError as error:
-                raise ConformanceError(f"{self.name} refuses the config of its case: {error}") from error
+                raise ConformanceError(f"{self.case.operator} refuses the config of its case: {error}") from error
         return self._make()
 
 
@@ -81,7 +81,7 @@ class OperatorSubject(Subject):
 
     @property
     def name(self) -> str:
-        return type(self.operator()).__name__ if self._make is not None else self.case.operator
+        return type(self.operator()).__name__
 
     def operator(self) -> ArrowOperator:
         made = self.make().operator
@@ -126,7 +126,10 @@ class OperatorSubject(Subject):
             with harness:
                 run = _Runner(harness)
                 run.follow(script)
-                return Run(run.finish(self.case.ignore), run.forgotten)
+                outcome = run.finish(self.case.ignore)
+                if self.case.latest_by:
+                    outcome.keep_latest(self.case.latest_by)
+                return Run(outcome, run.forgotten)
         except ArroyoError as error:
             raise failure_of(self.name, doing, error) from error
 
@@ -143,7 +146,7 @@ class SourceSubject(Subject):
 
     @property
     def name(self) -> str:
-        return type(self.source()).__name__ if self._make is not None else self.case.operator
+        return type(self.source()).__name__
 
     def source(self) -> SourceOperator:
         made = self.make().source

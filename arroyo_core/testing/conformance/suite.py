@@ -35,7 +35,7 @@ from arroyo_core.testing.conformance.operator_checks import (
     check_produces_its_schema,
 )
 from arroyo_core.testing.conformance.partials import check_partial
-from arroyo_core.testing.conformance.script import cut, restart_everywhere
+from arroyo_core.testing.conformance.script import restart_at
 from arroyo_core.testing.conformance.sink_checks import SINK_CHECKS
 from arroyo_core.testing.conformance.source_checks import SOURCE_CHECKS, read_all
 from arroyo_core.testing.conformance.storage_checks import STORAGE_CHECKS
@@ -175,13 +175,14 @@ def _on_case_alone(check: Callable[[StorageCase], None]) -> Runner:
 
 def _operator_leaves_nothing(subject: OperatorSubject) -> None:
     """Threads, files and processes end with the operator: at every restart, and at the end of the data."""
-    script = restart_everywhere(cut(subject.script(), 2))
-    check_leaves_nothing(subject.name, lambda: subject.run(script, parallelism=2), mend="on_close()")
+    script = subject.script()
+    script = restart_at(script, len(script) // 2)
+    check_leaves_nothing(subject.name, lambda: subject.run(script), mend="on_close()")
 
 
 def _source_leaves_nothing(subject: SourceSubject) -> None:
     """Threads, files and processes end with the source: at the end of every epoch."""
-    check_leaves_nothing(subject.name, lambda: read_all(subject, rows=5), mend="on_close()")
+    check_leaves_nothing(subject.name, lambda: read_all(subject, rows=20), mend="on_close()")
 
 
 _OPERATOR: list[tuple[str, Runner]] = [

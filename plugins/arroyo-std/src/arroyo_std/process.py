@@ -86,7 +86,9 @@ class Process(ArrowOperator):
         self._function.on_start(ctx)
 
     def process_batch(self, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector) -> None:
-        self._function.on_batch(batch, self._state, self._timers, ctx, collector)
+        # What people write takes the first row for granted.
+        if batch.num_rows:
+            self._function.on_batch(batch, self._state, self._timers, ctx, collector)
 
     def handle_watermark_int(
         self, watermark: Watermark, ctx: OperatorContext, collector: ArrowCollector
