@@ -32,7 +32,7 @@ unexport CONDA_PREFIX PYTHONPATH PYTHONHOME
 # Every Spark worker would compile all it imports, each time anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help env demo test chaos quick lint format proto docs-reference lock wheels bench bench-epochs bench-operators bench-state bench-udf plugin java clean
+.PHONY: help env demo test chaos quick lint format proto docs-reference lock wheels bench bench-smoke bench-epochs bench-operators bench-state bench-udf plugin java clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -93,10 +93,13 @@ lock: $(STAMP) ## write constraints.txt anew after a change of requirements (UPG
 wheels: $(STAMP) ## build the wheels that changed into dist/
 	@$(BIN)/python tools/wheels.py
 
-bench: java $(STAMP) ## measure the throughput beside bare pyarrow and Structured Streaming
+bench: java $(STAMP) ## measure Nexmark beside Structured Streaming, PyFlink and others, an hour: BENCH_ARGS="--help"
 	@$(BIN)/python tests/bench $(BENCH_ARGS)
 
-bench-epochs: java $(STAMP) ## measure what an epoch costs, beside Spark and Structured Streaming
+bench-smoke: java $(STAMP) ## see in minutes that the benchmark works; answers are checked, times are not
+	@$(BIN)/python tests/bench smoke
+
+bench-epochs: java $(STAMP) ## measure what an epoch costs, as make bench does, too
 	@$(BIN)/python tests/bench_epochs $(BENCH_ARGS)
 
 bench-operators: java $(STAMP) ## measure each window and join beside DuckDB and Structured Streaming
@@ -109,7 +112,7 @@ bench-udf: java $(STAMP) ## measure user functions beside direct calls and UDFs 
 	@$(BIN)/python tests/bench_udf $(BENCH_ARGS)
 
 plugin: $(STAMP) ## start a plugin from the template: make plugin NAME=arroyo-acme
-	@$(BIN)/python tools/new_plugin.py $(NAME)
+	@$(BIN)/arroyo new plugin $(NAME) --into plugins
 
 clean: ## remove what was built, and the results of the examples; .venv stays
 	@rm -rf build dist out state .tox spark-warehouse metastore_db artifacts .mypy_cache .ruff_cache .pytest_cache \

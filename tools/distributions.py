@@ -54,6 +54,12 @@ class Distribution:
         return tuple(sorted(path.parent for path in self.sources.glob("*/__init__.py")))
 
     @property
+    def forced(self) -> tuple[Path, ...]:
+        """Folders outside the packages that the wheel has copies of."""
+        targets = self.metadata.get("tool", {}).get("hatch", {}).get("build", {}).get("targets", {})
+        return tuple(self.folder / path for path in targets.get("wheel", {}).get("force-include", {}))
+
+    @property
     def requirements(self) -> list[str]:
         """Everything it may ask for, extras included."""
         project = self.metadata["project"]

@@ -26,7 +26,7 @@ def published_files(distribution: Distribution) -> Iterator[Path]:
     for name in ("README.md", "LICENSE"):
         if (distribution.folder / name).exists():
             yield distribution.folder / name
-    for package in distribution.packages:
+    for package in (*distribution.packages, *distribution.forced):
         for path in sorted(package.rglob("*")):
             if path.is_file() and not UNPUBLISHED.intersection(path.parts):
                 yield path

@@ -21,6 +21,7 @@ from arroyo_core.cli import (
     fmt,
     graph,
     lint,
+    new,
     plan,
     plugins,
     schema,
@@ -84,6 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     dlq.add_command(commands)
     doctor.add_command(commands)
     completion.add_command(commands, parser)
+    new.add_command(commands)
     # Also behind the command. No default there, or it would overwrite what was given before the command.
     for command in commands.choices.values():
         command.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show tracebacks")

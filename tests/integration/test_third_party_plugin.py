@@ -148,7 +148,8 @@ def test_run_executes_the_operator_on_spark(arroyo, pipeline, tmp_path):
 
 
 def test_a_plugin_made_from_the_template_passes_its_own_tests(tmp_path):
-    make = [sys.executable, str(ROOT / "tools" / "new_plugin.py"), "arroyo-acme", "--into", str(tmp_path)]
+    arroyo = Path(sys.executable).with_name("arroyo")
+    make = [str(arroyo), "new", "plugin", "arroyo-acme", "--into", str(tmp_path)]
     subprocess.run(make, check=True, capture_output=True)
     made, site = tmp_path / "arroyo-acme", tmp_path / "site"
     install(made, site)

@@ -174,19 +174,3 @@ class TestInstall:
         monkeypatch.setattr(install.subprocess, "run", run)
         assert install.main(["--group", "test"]) == 0
         assert asked == [True, False]
-
-
-class TestNewPlugin:
-    def test_package_and_prefix_follow_from_the_name(self, tool):
-        names = tool("new_plugin").derive_names("arroyo-acme-geo")
-        assert (names.package, names.prefix) == ("arroyo_acme_geo", "acme_geo")
-
-    @pytest.mark.parametrize("name", ["Acme", "acme_geo", "-acme", "../acme", ""])
-    def test_a_name_that_is_no_distribution_is_refused(self, tool, name):
-        with pytest.raises(ValueError, match="no name for a plugin"):
-            tool("new_plugin").derive_names(name)
-
-    def test_the_copy_keeps_no_name_of_the_template(self, tool):
-        names = tool("new_plugin").derive_names("arroyo-acme")
-        text = 'template = "arroyo_template.plugin"\n# arroyo-template: template.running_count'
-        assert names.apply(text) == 'acme = "arroyo_acme.plugin"\n# arroyo-acme: acme.running_count'
