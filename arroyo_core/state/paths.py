@@ -8,6 +8,8 @@
     {job_id}/checkpoints/{epoch}/committed.marker
     {job_id}/checkpoints/{epoch}/events-{generation}.jsonl
     {job_id}/udfs/{sha256}.pickle
+    {job_id}/damaged/{generation}/repair.json
+    {job_id}/damaged/{generation}/checkpoints/{epoch}/...
 
 Ids are percent-encoded, so that none can add a level or leave its folder. The nonce keeps two
 attempts at one epoch apart.
@@ -65,6 +67,16 @@ def stop_request(job_id: str, generation: int) -> str:
 def pickled_udf(job_id: str, sha256: str) -> str:
     """A function that the driver's program sent; named by its content."""
     return f"{job_folder(job_id)}/udfs/{sha256}.pickle"
+
+
+def damaged_folder(job_id: str, generation: int) -> str:
+    """Where a repair keeps what it moved aside."""
+    return f"{job_folder(job_id)}/damaged/{generation}"
+
+
+def damaged_copy(job_id: str, generation: int, path: str) -> str:
+    """The name that a file of the job has there."""
+    return f"{damaged_folder(job_id, generation)}/{path.removeprefix(job_folder(job_id) + '/')}"
 
 
 def checkpoints_folder(job_id: str) -> str:

@@ -160,20 +160,19 @@ class Repair:
 
     def damaged_folder(self) -> str:
         """Where this repair puts what it moves aside; known after the claim."""
-        return f"{paths.job_folder(self._backend.job_id)}/damaged/{self._backend.generation}"
+        return paths.damaged_folder(self._backend.job_id, self._backend.generation)
 
     def _copy_aside(self, plan: RepairPlan) -> None:
-        storage, folder = self._backend.storage, self.damaged_folder()
-        prefix = paths.job_folder(self._backend.job_id) + "/"
+        storage, job_id, generation = self._backend.storage, self._backend.job_id, self._backend.generation
         for path in plan.moved:
             try:
-                storage.write(f"{folder}/{path.removeprefix(prefix)}", storage.read(path))
+                storage.write(paths.damaged_copy(job_id, generation, path), storage.read(path))
             except MissingFileError:
                 # That it is not there may be what is broken.
                 continue
         if plan.moved:
             record = {"time_us": self._now_us(), "dropped": plan.dropped, "whole": plan.whole, "why": plan.problems}
-            storage.write(f"{folder}/repair.json", json.dumps(record, indent=2).encode())
+            storage.write(f"{self.damaged_folder()}/repair.json", json.dumps(record, indent=2).encode())
 
     def _republish(self, whole: int, number: int) -> None:
         """Publish the state of an epoch under another number; its output was committed before the next began."""

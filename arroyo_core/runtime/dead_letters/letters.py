@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 import pyarrow as pa
@@ -18,6 +19,8 @@ from arroyo_core.state.storage import StoredFile
 
 #: Lines that a source could not read have no columns: they are shown as one.
 TEXT_COLUMN = "text"
+#: The folder of rows whose value is null, as Hive and all that read its folders call it.
+NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 _LINE_FIELDS = ("pipeline", "node", "operator", "plugin", "epoch", "subtask")
 
 
@@ -28,8 +31,10 @@ class LetterFile:
     path: str
     size_bytes: int
     provenance: pa.Table = field(repr=False)
-    #: The columns of the rows that failed; None for lines of text.
+    #: The columns of the rows that failed; None for lines of text. Those of `folders` are text.
     row_schema: pa.Schema | None = field(repr=False)
+    #: Columns that are in the names of folders, as `partition_by` puts them there: `_error_node=shared/`.
+    folders: Mapping[str, str | None] = field(default_factory=dict)
 
     @property
     def letters(self) -> int:
@@ -54,7 +59,7 @@ def find_letters(storage: StorageProvider) -> Letters:
     for stored in storage.list_root():
         if any(part.startswith(("_", ".")) and "=" not in part for part in stored.path.split("/")):
             continue
-        found = _open(storage, stored)
+        found = open_letter_file(storage, stored)
         if found is None:
             others.append(stored.path)
         else:
@@ -68,7 +73,7 @@ def read_rows(storage: StorageProvider, file: LetterFile) -> pa.Table:
     if schema is None:
         lines = [str(record.get("text", "")) for record in _records(storage, file.path)]
         return pa.table({TEXT_COLUMN: pa.array(lines, pa.string())})
-    return storage.read_parts(file.path, lambda source: pq.ParquetFile(source).read(columns=schema.names))
+    return storage.read_parts(file.path, lambda source: _with_folders(pq.ParquetFile(source), schema, file.folders))
 
 
 def is_text_file(path: str) -> bool:
@@ -77,7 +82,8 @@ def is_text_file(path: str) -> bool:
     return name.startswith("bad-") and name.endswith(".jsonl")
 
 
-def _open(storage: StorageProvider, stored: StoredFile) -> LetterFile | None:
+def open_letter_file(storage: StorageProvider, stored: StoredFile) -> LetterFile | None:
+    """A file of letters, without its rows; None if it holds none. Raises `DataError` for one that cannot be read."""
     if is_text_file(stored.path):
         provenance = _line_provenance(list(_records(storage, stored.path)))
         return LetterFile(path=stored.path, size_bytes=stored.size_bytes, provenance=provenance, row_schema=None)
@@ -91,15 +97,36 @@ def _open_parquet(storage: StorageProvider, stored: StoredFile, source: Any) -> 
         reader = pq.ParquetFile(source)
     except pa.ArrowInvalid as error:
         raise DataError(f"{storage.url}/{stored.path} is no Parquet file: {error}") from error
-    schema = reader.schema_arrow
+    written = reader.schema_arrow
+    folders = {name: value for name, value in _folder_values(stored.path).items() if name not in written.names}
+    schema = pa.schema([*written, *(pa.field(name, pa.string()) for name in folders)])
     if not is_dead_letters(schema):
         return None
     return LetterFile(
         path=stored.path,
         size_bytes=stored.size_bytes,
-        provenance=reader.read(columns=PROVENANCE.names).cast(PROVENANCE),
+        provenance=_with_folders(reader, PROVENANCE, folders).cast(PROVENANCE),
         row_schema=original_schema(schema),
+        folders=folders,
     )
+
+
+def _folder_values(path: str) -> dict[str, str | None]:
+    pairs = (folder.partition("=") for folder in path.split("/")[:-1])
+    return {
+        unquote(name): None if value == NULL_FOLDER else unquote(value)
+        for name, is_pair, value in pairs
+        if name and is_pair
+    }
+
+
+def _with_folders(reader: pq.ParquetFile, schema: pa.Schema, folders: Mapping[str, str | None]) -> pa.Table:
+    """The columns of `schema`, in its order; those of folders as text."""
+    rows = reader.read(columns=[name for name in schema.names if name not in folders])
+    for name in schema.names:
+        if name in folders:
+            rows = rows.append_column(name, pa.array([folders[name]] * reader.metadata.num_rows, pa.string()))
+    return rows.select(schema.names)
 
 
 def _records(storage: StorageProvider, path: str) -> Iterator[dict[str, Any]]:

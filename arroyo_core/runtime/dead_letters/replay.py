@@ -32,12 +32,19 @@ from arroyo_core.runtime.dead_letters.claims import (
     read_replays,
     to_ranges,
 )
-from arroyo_core.runtime.dead_letters.letters import LetterFile, find_letters, is_text_file, read_rows
+from arroyo_core.runtime.dead_letters.letters import (
+    LetterFile,
+    find_letters,
+    is_text_file,
+    open_letter_file,
+    read_rows,
+)
 from arroyo_core.runtime.dead_letters.rewriting import ROWS, ReplayPlan, Route, plan_replay
 from arroyo_core.runtime.results import JobResult
 from arroyo_core.runtime.start import StartOptions
 from arroyo_core.state import StorageProvider
 from arroyo_core.state.failures import MissingFileError
+from arroyo_core.state.storage import StoredFile
 
 #: How often another replay may be faster to a number before this one gives up.
 CLAIM_ATTEMPTS = 100
@@ -209,7 +216,10 @@ def _rows(storage: StorageProvider, claimed: ClaimedFile, stream: ArroyoSchema, 
         raise ReplayError(f"{place} is gone, and a replay that was broken off needs it: put it back") from error
     if size != claimed.size_bytes:
         raise ReplayError(f"{place} is not the file that the replay began with: it has {size} bytes")
-    schema = storage.read_parts(claimed.path, lambda source: pq.read_schema(source))
+    file = open_letter_file(storage, StoredFile(claimed.path, size))
+    if file is None or file.row_schema is None:
+        raise ReplayError(f"{place} holds no dead letters any more")
+    schema = file.row_schema
     missing = [name for name in stream.names if name not in schema.names]
     if missing:
         raise ReplayError(
@@ -222,7 +232,6 @@ def _rows(storage: StorageProvider, claimed: ClaimedFile, stream: ArroyoSchema, 
         # Nothing says in which unit such a number counts, but a cast would not mind.
         if pa.types.is_temporal(column.type) and pa.types.is_integer(found):
             raise ReplayError(f"{misfit}: column {column.name!r} is {found}, not {column.type}")
-    file = LetterFile(path=claimed.path, size_bytes=size, provenance=pa.table({}), row_schema=stream.schema)
     rows = read_rows(storage, file).take(pa.array(claimed.places, pa.int64()))
     try:
         return rows.select(stream.names).cast(stream.schema)

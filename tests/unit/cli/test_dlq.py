@@ -182,6 +182,19 @@ def test_a_replay_can_write_elsewhere(shop, capsys):
     assert shop.out("elsewhere/out") == REPLAYED
 
 
+def test_letters_in_folders_by_column_are_found_and_replayed(shop, capsys):
+    sink = f'inputs: [bad]\n    config: {{path: "{shop.dead}"'
+    changes = {"name: shares": "name: parted", sink: f"{sink}, partition_by: [_error_node, n]"}
+    shop.write(BROKEN, **changes)
+    run_in_process(shop.file)
+    assert list((shop.folder / "dead").glob("_error_node=shared/n=0/part-*.parquet"))
+    letters = [letter for letter in show(shop, capsys) if letter["pipeline"] == "parted"]
+    assert {(letter["node"], letter["row"]["n"]) for letter in letters} == {("shared", "0")}
+    shop.write(MENDED, **changes)
+    assert shop.replay() == 0
+    assert shop.out() == {**dict.fromkeys(GOOD, 2), **REPLAYED}
+
+
 def test_a_dry_run_changes_nothing(shop, capsys):
     shop.write(MENDED)
     before = sorted(shop.folder.rglob("*"))
