@@ -190,8 +190,8 @@ def _merge_expiring(table: ExpiringTimeKeyTable, files: Sequence[StateFile], *, 
         if table.format.is_generational and file.HasField("live_from_us") and rows.num_rows:
             rows = _mark_expired(table, rows, file.live_from_us)
         parts.append(rows)
-    rows = sort_by_key_hash(pa.concat_tables([table.format.empty(), *parts]))
-    return table.simplify(rows, is_oldest=is_oldest, cutoff_us=None).combine_chunks()
+    rows = pa.concat_tables([table.format.empty(), *parts])
+    return table.settle(rows, is_oldest=is_oldest, cutoff_us=None).combine_chunks()
 
 
 def _mark_expired(table: ExpiringTimeKeyTable, rows: pa.Table, live_from_us: int) -> pa.Table:

@@ -98,12 +98,13 @@ class ExpiringTimeKeyTable:
     def checkpointer(self) -> ExpiringTimeKeyTableCheckpointer:
         return ExpiringTimeKeyTableCheckpointer(self)
 
-    def simplify(self, rows: pa.Table, *, is_oldest: bool, cutoff_us: int | None) -> pa.Table:
-        """Rows in order without those that later ones make void; deletes stay unless nothing is older."""
+    def settle(self, rows: pa.Table, *, is_oldest: bool, cutoff_us: int | None) -> pa.Table:
+        """Rows by key hash, without those that later ones make void; deletes stay unless nothing is older."""
         if self.format.is_generational:
             newest = self.format.last_of_each_key(rows, keep_deletes=not is_oldest)
             return self.format.expire(newest, cutoff_us) if is_oldest else newest
-        return self.format.resolve_deletes(self.format.expire(rows, cutoff_us), keep_deletes=not is_oldest)
+        live = sort_by_key_hash(self.format.expire(rows, cutoff_us))
+        return self.format.resolve_deletes(live, keep_deletes=not is_oldest)
 
     def swap_compacted(self, compacted: Compacted) -> None:
         """Let new files stand for those they were made of."""
@@ -201,7 +202,7 @@ class ExpiringTimeKeyTableCheckpointer:
     def _check_owner(self, rows: pa.Table) -> None:
         """A row that another subtask owns would be restored there, or nowhere: better no checkpoint than that."""
         task, hashes = self._table.access.task_info, key_hashes(rows)
-        if len(hashes) and not (int(hashes[0]) in task.key_range and int(hashes[-1]) in task.key_range):
+        if len(hashes) and not (int(hashes.min()) in task.key_range and int(hashes.max()) in task.key_range):
             keys = ", ".join(self._table.format.key_columns) or "none"
             raise StateValueError(
                 f"table {self._table.name!r} of operator {task.operator_id!r} was given keys in subtask "
@@ -213,9 +214,9 @@ class ExpiringTimeKeyTableCheckpointer:
         if not self._rows:
             return None
         table = self._table
-        rows = sort_by_key_hash(pa.concat_tables(self._rows))
+        rows = pa.concat_tables(self._rows)
         self._check_owner(rows)
-        rows = table.simplify(rows, is_oldest=not table.carried, cutoff_us=cutoff_us)
+        rows = table.settle(rows, is_oldest=not table.carried, cutoff_us=cutoff_us)
         if rows.num_rows == 0:
             return None
         file = table.access.write(

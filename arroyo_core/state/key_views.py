@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from arroyo_core.state.files import sort_by_key_hash
 from arroyo_core.state.keys import Mask, Rows
 from arroyo_core.state.messages import (
     DataOperation,
@@ -57,7 +58,7 @@ class KeyTimeView:
         self._cutoff_us = cutoff_us
         self._checkpoints = 0
         self._send = send
-        self._runs = RunSet(row_format, self._simplify)
+        self._runs = RunSet(row_format, self._settle)
         for run in runs:
             self._runs.restore(run)
 
@@ -122,8 +123,8 @@ class KeyTimeView:
     def _live(self, run: Run) -> pa.Table:
         return self._format.expire(run.all_rows(self._format), later(run.live_from_us, self._cutoff_us))
 
-    def _simplify(self, rows: pa.Table, is_oldest: bool) -> pa.Table:
-        live = self._format.expire(rows, self._cutoff_us)
+    def _settle(self, rows: pa.Table, is_oldest: bool) -> pa.Table:
+        live = sort_by_key_hash(self._format.expire(rows, self._cutoff_us))
         return self._format.resolve_deletes(live, keep_deletes=not is_oldest)
 
     def _order(self, queries: Rows, rows: pa.Table) -> Matches:
@@ -159,7 +160,7 @@ class LastKeyValueView:
         self._generation = generation
         self._cutoff_us = cutoff_us
         self._send = send
-        self._runs = RunSet(row_format, self._simplify)
+        self._runs = RunSet(row_format, self._settle)
         for run in runs:
             self._runs.restore(run)
 
@@ -255,5 +256,5 @@ class LastKeyValueView:
             counts &= operations(rows) == OperationCode.INSERT
         return rows.select(self._format.schema.names), counts
 
-    def _simplify(self, rows: pa.Table, is_oldest: bool) -> pa.Table:
+    def _settle(self, rows: pa.Table, is_oldest: bool) -> pa.Table:
         return self._format.last_of_each_key(rows, keep_deletes=not is_oldest)

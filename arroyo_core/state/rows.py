@@ -143,17 +143,25 @@ class RowFormat:
         return rows if keep.all() else rows.filter(pa.array(keep))
 
     def last_of_each_key(self, rows: pa.Table, *, keep_deletes: bool) -> pa.Table:
-        """The newest row of each key; `rows` are oldest first. A newest row that deletes stays on request."""
+        """The newest row of each key, by key hash; `rows` are oldest first. A newest row that deletes stays on request.
+
+        What stays is worked out from the keys, so that the other columns are copied once.
+        """
         if rows.num_rows == 0:
             return rows
-        codes = group_codes(key_hashes(rows), [rows.column(name) for name in self.key_columns])
+        hashes = key_hashes(rows)
+        order = np.argsort(hashes, kind="stable")
+        in_order = pa.array(order)
+        codes = group_codes(hashes[order], [rows.column(name).take(in_order) for name in self.key_columns])
         newest = np.full(int(codes.max()) + 1, -1, dtype=np.int64)
         newest[codes] = np.arange(rows.num_rows)
         keep = np.zeros(rows.num_rows, dtype=np.bool_)
         keep[newest[newest >= 0]] = True
         if not keep_deletes:
-            keep &= operations(rows) == OperationCode.INSERT
-        return rows if keep.all() else rows.filter(pa.array(keep))
+            keep &= (operations(rows) == OperationCode.INSERT)[order]
+        chosen = order if keep.all() else order[keep]
+        is_same = len(chosen) == rows.num_rows and bool((chosen[:-1] <= chosen[1:]).all())
+        return rows if is_same else rows.take(pa.array(chosen))
 
     def _alive(self, rows: pa.Table, codes: npt.NDArray[np.uint8]) -> Mask:
         alive = np.ones(rows.num_rows, dtype=np.bool_)

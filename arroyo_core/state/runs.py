@@ -1,6 +1,6 @@
 """Sorted runs in memory: lookups of whole batches of keys by binary search over key hashes.
 
-A run is immutable; rows that arrive are gathered and become a run when someone looks. Runs
+A run is immutable; rows that arrive are gathered and become a run when someone looks. Several runs
 of similar size are merged, so that there are few of them and every row moves a logarithmic number of times.
 """
 
@@ -13,13 +13,16 @@ import numpy as np
 import pyarrow as pa
 
 from arroyo_core.state.config import GENERATION_COLUMN, KEY_HASH_COLUMN, OPERATION_COLUMN, UNTIL_COLUMN
-from arroyo_core.state.files import Hashes, key_hashes, sort_by_key_hash
+from arroyo_core.state.files import Hashes, key_hashes
 from arroyo_core.state.keys import Mask, Rows, equal_rows
 from arroyo_core.state.messages import OperationCode
 from arroyo_core.state.rows import RowFormat, expand_ranges, operations
 
 #: Rows that arrived are made a run at this number even if nobody looks.
 GATHER_ROWS = 1_000_000
+
+#: So many runs of similar size are merged at once. Looking into a run is cheap, and copying its rows is not.
+MERGED_RUNS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +100,13 @@ def _widen(row_format: RowFormat, rows: pa.Table, hashes: Hashes, has_deletes: b
 class RunSet:
     """The rows of one table in one subtask, oldest run first.
 
-    `simplify` is applied when runs are merged: it may drop rows that later rows of the same
-    set make void. It is given whether the merge includes the oldest run.
+    `settle` makes a run of rows, oldest first: it sorts them by key hash, and may drop rows that later ones make
+    void. It is given whether the oldest run is among them.
     """
 
-    def __init__(self, row_format: RowFormat, simplify: Callable[[pa.Table, bool], pa.Table]) -> None:
+    def __init__(self, row_format: RowFormat, settle: Callable[[pa.Table, bool], pa.Table]) -> None:
         self._format = row_format
-        self._simplify = simplify
+        self._settle = settle
         self._runs: list[Run] = []
         self._gathered: list[pa.Table] = []
         self._gathered_rows = 0
@@ -127,7 +130,7 @@ class RunSet:
         if self._gathered:
             rows = pa.concat_tables(self._gathered)
             self._gathered, self._gathered_rows = [], 0
-            gathered = self._simplify(sort_by_key_hash(rows), not self._runs)
+            gathered = self._settle(rows, not self._runs)
             if gathered.num_rows:
                 self._runs.append(Run.of_sorted(gathered))
             self._merge()
@@ -142,13 +145,23 @@ class RunSet:
         return sum(len(run.hashes) for run in self._runs) + self._gathered_rows
 
     def _merge(self) -> None:
-        while len(self._runs) > 1:
-            older, newer = self._runs[-2], self._runs[-1]
-            if len(older.hashes) > 2 * len(newer.hashes) or older.live_from_us != newer.live_from_us:
-                return
-            rows = pa.concat_tables([older.all_rows(self._format), newer.all_rows(self._format)])
-            merged = self._simplify(sort_by_key_hash(rows), len(self._runs) == 2)
-            self._runs[-2:] = [Run.of_sorted(merged, older.live_from_us)] if merged.num_rows else []
+        while (count := self._similar()) >= MERGED_RUNS:
+            merged = self._runs[-count:]
+            rows = pa.concat_tables([run.all_rows(self._format) for run in merged])
+            settled = self._settle(rows, count == len(self._runs))
+            self._runs[-count:] = [Run.of_sorted(settled, merged[0].live_from_us)] if settled.num_rows else []
+
+    def _similar(self) -> int:
+        """How many of the newest runs are of the size of the newest, about."""
+        if not self._runs:
+            return 0
+        newest = self._runs[-1]
+        count = 0
+        for run in reversed(self._runs):
+            if len(run.hashes) >= MERGED_RUNS * len(newest.hashes) or run.live_from_us != newest.live_from_us:
+                break
+            count += 1
+        return count
 
 
 def is_live(row_format: RowFormat, rows: pa.Table, cutoff_us: int | None) -> Mask:
