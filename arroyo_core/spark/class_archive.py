@@ -21,6 +21,9 @@ _MAGIC = (0xF00BABA8).to_bytes(4, "little")
 #: A JVM is done with writing by then.
 _WRITING_S = 300
 
+#: How many archives there are at most: each takes 125 MB.
+_KEPT = 4
+
 _SILENCE = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off", "-Xlog:class+path=off")
 
 
@@ -32,6 +35,7 @@ def archive_options(java: str, jars: Path) -> list[str]:
             return []
         archive = folder / f"{_key(java, jars)}.jsa"
         if _is_whole(archive):
+            os.utime(archive)
             return [f"-XX:SharedArchiveFile={archive}", *_SILENCE]
         return [f"-XX:ArchiveClassesAtExit={archive}", *_SILENCE] if _claim(archive) else []
     except OSError:
@@ -71,7 +75,16 @@ def _claim(archive: Path) -> bool:
         if time.time() - archive.stat().st_mtime < _WRITING_S:
             return False
         archive.unlink()
-    with contextlib.suppress(FileExistsError):
+    try:
         archive.touch(exist_ok=False)
-        return True
-    return False
+    except FileExistsError:
+        return False
+    _forget_unused(archive.parent)
+    return True
+
+
+def _forget_unused(folder: Path) -> None:
+    """Keep those that were used last; a JVM that maps one keeps it."""
+    by_use = sorted(folder.glob("*.jsa"), key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in by_use[_KEPT:]:
+        path.unlink(missing_ok=True)

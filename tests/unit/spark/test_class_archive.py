@@ -66,6 +66,17 @@ def test_what_a_killed_jvm_left_is_written_anew(java, jars):
     assert archive_options(java, jars)[0] == f"-XX:ArchiveClassesAtExit={archive}"
 
 
+def test_only_those_that_were_used_last_are_kept(java, jars, folder):
+    names = []
+    for number in range(6):
+        os.utime(jars, ns=(number, number))
+        archive = named_in(archive_options(java, jars))
+        archive.write_bytes(MAGIC)
+        os.utime(archive, (number, number))
+        names.append(archive.name)
+    assert sorted(path.name for path in folder.iterdir()) == sorted(names[-4:])
+
+
 def test_a_folder_that_others_can_write_to_is_not_used(java, jars, folder):
     folder.mkdir()
     folder.chmod(0o777)
