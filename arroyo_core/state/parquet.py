@@ -299,7 +299,7 @@ class ParquetBackend(BackingStore):
                 self.prepare_checkpoint_load(self.load_checkpoint_metadata(self.job_id, epoch))
             except (DamagedStateError, MissingFileError):
                 continue
-            return f"the newest checkpoint that is whole is epoch {epoch}"
+            return f"the newest checkpoint that is whole is epoch {epoch} (arroyo checkpoints repair goes back to it)"
         return "no other checkpoint of the job is whole"
 
     def _check_generation(self, attempt: CheckpointMetadata) -> int:
