@@ -240,3 +240,16 @@ def test_a_long_name_is_cut(tmp_path):
     svg = drawn(path)
     assert f"{'a' * 43}…" in texts(svg)
     assert any(name in hint for hint in hints(svg))
+
+
+def test_the_picture_in_the_documents_is_of_today(tmp_path, monkeypatch):
+    """If not: `arroyo graph examples/union_of_streams.yaml -o docs/images/union_of_streams.svg`."""
+    monkeypatch.chdir(EXAMPLES.parent)
+    path = tmp_path / "graph.svg"
+    assert main(["graph", "examples/union_of_streams.yaml", "-o", str(path)]) == 0
+    drawn_now, kept = (
+        # Hints name versions.
+        re.sub(r"<title>.*?</title>", "", file.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for file in (path, Path("docs/images/union_of_streams.svg"))
+    )
+    assert drawn_now == kept

@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 import termios
+from pathlib import Path
 
 import pyte
 import pytest
@@ -24,6 +25,7 @@ from arroyo_core.runtime.job import Job
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.spark.pipeline import Pipeline
 
+ROOT = Path(__file__).resolve().parents[3]
 PIPELINE = """\
 name: watched
 parallelism: 2
@@ -330,3 +332,11 @@ def test_a_pipe_behind_a_terminal_gets_lines():
     finally:
         os.close(reading)
         os.close(writing)
+
+
+def test_the_document_names_every_field(local, pipeline, capfd):
+    main(["run", pipeline(), "--output", "json"])
+    text = (ROOT / "docs" / "watching.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(\w+)`", text))
+    for line in map(json.loads, capfd.readouterr().out.splitlines()):
+        assert set(line) | set(line["operators"][0]) <= named
