@@ -1,7 +1,9 @@
 """What the documents show is true: code runs, links lead somewhere, targets exist."""
 
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pyarrow as pa
 import pytest
@@ -24,13 +26,21 @@ def python_blocks(path):
     return re.findall(r"^```python\n(.*?)^```", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
-def test_the_operator_and_its_test_in_write_a_plugin_run_as_shown():
-    plugin, constructor, test = python_blocks(ROOT / "docs" / "write-a-plugin.md")
+def test_the_operator_and_its_test_in_write_a_plugin_run_as_shown(monkeypatch):
+    plugin, constructor, test, conformance = python_blocks(ROOT / "docs" / "write-a-plugin.md")
     names = {"batch": pa.record_batch({"word": ["a", "b", "a"]}), "RunningCountConfig": struct_pb2.Struct}
     exec(compile(plugin, "plugin.py", "exec"), names)
     exec(compile(constructor, "constructor.py", "exec"), names)
     exec(compile(test, "test_plugin.py", "exec"), names)
     assert names["harness"].output.num_rows == 6
+    # The module of the page, by the name that the page gives it.
+    module = ModuleType("acme.plugin")
+    exec(compile(plugin, "plugin.py", "exec"), vars(module))
+    monkeypatch.setitem(sys.modules, "acme.plugin", module)
+    exec(compile(conformance, "test_conformance.py", "exec"), names)
+    checks = {str(check): check for check in names["conformance"].checks()}
+    for name in ("any_cut_into_epochs", "no_state_outside_tables", "any_parallelism", "config_mistakes"):
+        checks[f"acme.running_count::{name}"].run()
 
 
 def test_the_functions_in_udfs_are_declared_as_shown():

@@ -148,6 +148,7 @@ CASES = [
     OperatorCase(
         "std.sliding_window", {"size": "6s", "slide": "3s", "keys": ["k"], "aggregates": AGGREGATES}, [EVENTS]
     ),
+    OperatorCase("std.assign_window", {"size": "6s", "slide": "3s"}, [EVENTS]),
     OperatorCase("std.session_window", {"gap": "3s", "keys": ["k"], "aggregates": AGGREGATES}, [EVENTS]),
     OperatorCase("std.updating_aggregate", {"keys": ["k"], "aggregates": AGGREGATES}, [PLAIN]),
     OperatorCase(
