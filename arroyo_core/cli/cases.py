@@ -87,6 +87,26 @@ def test(args: argparse.Namespace) -> int:
     return _finish(results, args)
 
 
+def is_case_file(path: str) -> bool:
+    """Whether a file holds tests alone, by its name."""
+    return Path(path).stem.endswith("_test")
+
+
+def check_cases(path: str, args: argparse.Namespace) -> str:
+    """Check a file of tests against its pipeline; raises `InvalidPipelineError`, returns how many tests there are.
+
+    Tests that expect a failure are checked when they are run.
+    """
+    from arroyo_core.testing.cases.files import load_case_file
+
+    file = load_case_file(Path(path))
+    pipeline = _pipeline(file.pipeline, args)
+    for spec in file.cases:
+        if spec.error is None:
+            pipeline.compile(spec)
+    return count(len(file.cases), "test")
+
+
 def _run_file(
     file: CaseFile, args: argparse.Namespace, new_place: Callable[[], Place]
 ) -> list[CaseResult | CrashResult]:

@@ -8,6 +8,7 @@ import os
 import sys
 
 from arroyo_core.cli.bundles import add_insecure, bundle_opener
+from arroyo_core.cli.cases import check_cases, is_case_file
 from arroyo_core.cli.diagnostics import mistake_json, render_mistake
 from arroyo_core.cli.exits import MISTAKE, OK
 from arroyo_core.cli.parameters import add_set, given_parameters
@@ -24,7 +25,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         description="Check pipeline files: shape, operators, configs, connections and column types. "
         "Exit code 0 when all are valid, 2 when any is not.",
     )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="a pipeline in YAML")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="a pipeline in YAML, or its tests in NAME_test.yaml")
     parser.add_argument("--json", action="store_true", help="print the mistakes as a JSON list on stdout")
     add_insecure(parser)
     add_set(parser)
@@ -35,23 +36,29 @@ def validate(args: argparse.Namespace) -> int:
     mistakes: list[PipelineError] = []
     for file in args.files:
         try:
-            plan = plan_pipeline(
-                file,
-                plugins=installed_plugins(),
-                environment=os.environ,
-                bundles=bundle_opener(args),
-                parameters=given_parameters(args),
-            )
+            size = check_cases(file, args) if is_case_file(file) else _check_pipeline(file, args)
         except InvalidPipelineError as invalid:
             mistakes += invalid.errors
             if not args.json:
                 _show(file, invalid, is_debug=args.debug)
         else:
             if not args.json:
-                print(f"{file}: valid ({_size(plan)})")
+                print(f"{file}: valid ({size})")
     if args.json:
         print(json.dumps([mistake_json(error) for error in mistakes], indent=2))
     return MISTAKE if mistakes else OK
+
+
+def _check_pipeline(file: str, args: argparse.Namespace) -> str:
+    """Raises `InvalidPipelineError`; returns how large the pipeline is."""
+    plan = plan_pipeline(
+        file,
+        plugins=installed_plugins(),
+        environment=os.environ,
+        bundles=bundle_opener(args),
+        parameters=given_parameters(args),
+    )
+    return _size(plan)
 
 
 def _show(file: str, invalid: InvalidPipelineError, *, is_debug: bool) -> None:

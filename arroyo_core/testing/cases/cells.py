@@ -74,6 +74,18 @@ def rows_of(table: pa.Table) -> list[Row]:
     return list(zip(*(cells_of(column) for column in table.columns), strict=True))
 
 
+def narrow_row(row: Row, types: Sequence[pa.DataType], wanted: Sequence[pa.DataType]) -> Row:
+    """The row with only those fields of its structs that the wanted types have."""
+    return tuple(_narrow(*parts) for parts in zip(row, types, wanted, strict=True))
+
+
+def _narrow(cell: Cell, data_type: pa.DataType, wanted: pa.DataType) -> Cell:
+    if cell is None or data_type == wanted or not pt.is_struct(wanted):
+        return cell
+    kept = {field.name for field in wanted}
+    return tuple(part for part, field in zip(cell, value_type(data_type), strict=True) if field.name in kept)
+
+
 def array_of(cells: Sequence[Cell], data_type: pa.DataType) -> pa.Array:
     """A column of cells; raises `pa.ArrowInvalid` for those that do not fit its type."""
     if isinstance(data_type, pa.BaseExtensionType):

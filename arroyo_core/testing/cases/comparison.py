@@ -10,7 +10,7 @@ from enum import StrEnum
 
 import pyarrow as pa
 
-from arroyo_core.testing.cases.cells import Row, row_key, rows_of
+from arroyo_core.testing.cases.cells import Row, narrow_row, row_key, rows_of
 from arroyo_core.testing.cases.compiling import Expected
 
 #: Beyond this many rows on a side, rows that differ are not paired: it would take long, and nobody reads it.
@@ -59,7 +59,8 @@ def compare_rows(expected: Expected, table: pa.Table) -> Difference | None:
         return _all_rows(expected, table, Kind.SAME)
     if not expected.rows:
         return _all_rows(expected, table, Kind.UNEXPECTED) if table.num_rows else None
-    found = rows_of(table.select(list(expected.columns)))
+    chosen = table.select(list(expected.columns))
+    found = [narrow_row(row, chosen.schema.types, expected.types) for row in rows_of(chosen)]
     compare = _ordered if expected.is_ordered else _unordered
     lines = compare(expected.rows, found, expected.types)
     if all(line.kind is Kind.SAME for line in lines):

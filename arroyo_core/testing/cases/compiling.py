@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 import pyarrow as pa
+import pyarrow.types as pt
 
 from arroyo_core.api import ArroyoSchema
 from arroyo_core.errors import Location
@@ -25,9 +26,10 @@ from arroyo_core.graph.cases import (
     RowsStep,
     WatermarkStep,
 )
+from arroyo_core.graph.document import YamlMap
 from arroyo_core.graph.mistakes import Mistakes, nearest
 from arroyo_core.graph.plan import Plan
-from arroyo_core.testing.cases.cells import Row, array_of
+from arroyo_core.testing.cases.cells import Row, array_of, narrow_row
 from arroyo_core.testing.cases.operators import ScriptItem, encode_batches
 from arroyo_core.testing.cases.reading import read_rows
 from arroyo_core.testing.cases.rewiring import Outlet, outlets_of, sources_of
@@ -69,14 +71,12 @@ class Expected:
     #: Which of the expectations of the test this is, in words.
     where: str
     columns: tuple[str, ...] = ()
+    #: Of the columns; a struct has only the fields that are compared.
+    types: tuple[pa.DataType, ...] = ()
     rows: tuple[Row, ...] | None = None
     count: int | None = None
     is_ordered: bool = False
     path: tuple[str | int, ...] = ()
-
-    @property
-    def types(self) -> tuple[pa.DataType, ...]:
-        return tuple(self.schema.field(name).type for name in self.columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +121,8 @@ class _Compiler:
         sources = sources_of(self.plan)
         real = {name.text for name in self.spec.real_sources if self.check_source(name, sources)}
         self.items = {name: [] for name in sources if name not in real}
+        end = len(self.spec.steps) + 1
+        times_us = _times(self.spec, end)
         for number, step in enumerate(self.spec.steps, start=1):
             match step:
                 case RowsStep(batches):
@@ -135,23 +137,25 @@ class _Compiler:
                 case EndStep(names):
                     for name in names:
                         self.add_item(name, ScriptItem(step=number, is_end=True))
+                case AdvanceTimeStep():
+                    for items in self.items.values():
+                        items.append(ScriptItem(step=number, time_us=times_us[number]))
                 case ExpectStep(specs):
                     for expect in specs:
                         first = self.since.get(expect.node.text, 0)
                         self.expect(expect, first, number, f"step {number}")
                         self.since[expect.node.text] = number
-        end = len(self.spec.steps) + 1
         for expect in self.spec.expected:
             self.expect(expect, 0, end, "the whole run")
         return CompiledCase(
             spec=self.spec,
             scripts={name: tuple(items) for name, items in self.items.items()},
             lives=derive_lives(self.spec, end),
-            times_us=_times(self.spec, end),
+            times_us=times_us,
             expected=tuple(self.expected),
         )
 
-    def add_rows(self, step: int, name: NodeName, rows: Sequence[pa.RecordBatch]) -> None:
+    def add_rows(self, step: int, name: NodeName, rows: Sequence[YamlMap]) -> None:
         if not self.check_scripted(name):
             return
         schema = self.plan.nodes[name.text].output_schema.schema
@@ -166,7 +170,7 @@ class _Compiler:
         if not self.check_scripted(name):
             return
         items = self.items[name.text]
-        if items and items[-1].is_end:
+        if any(each.is_end for each in items):
             self.mistakes.add(f"the data of {name.text!r} has ended before this step", at=name.at, value=name.text)
             return
         items.append(item)
@@ -194,14 +198,18 @@ class _Compiler:
             return
         outlet, schema = found
         columns: tuple[str, ...] = ()
+        types: tuple[pa.DataType, ...] = ()
         rows = None
         if spec.rows is not None:
             written = {entry.key for row in spec.rows for entry in row.entries}
             # Those that are written: a test says nothing about the others.
             columns = tuple(name for name in schema.names if name in written)
-            rows = tuple(
-                read_rows(spec.rows, schema.schema, node=spec.node.text, mistakes=self.mistakes, columns=columns)
+            read = read_rows(spec.rows, schema.schema, node=spec.node.text, mistakes=self.mistakes, columns=columns)
+            whole = [schema.schema.field(name).type for name in columns]
+            types = tuple(
+                _named_fields(data_type, name, spec.rows) for name, data_type in zip(columns, whole, strict=True)
             )
+            rows = tuple(narrow_row(row, whole, types) for row in read)
         self.expected.append(
             Expected(
                 outlet=outlet,
@@ -211,6 +219,7 @@ class _Compiler:
                 last=last,
                 where=where,
                 columns=columns,
+                types=types,
                 rows=rows,
                 count=spec.count,
                 is_ordered=spec.is_ordered,
@@ -228,6 +237,16 @@ class _Compiler:
             return
         message = f"{name.text!r} is no node of the pipeline"
         self.mistakes.add_unknown(message, at=name.at, name=name.text, choices=self.outlets)
+
+
+def _named_fields(data_type: pa.DataType, column: str, rows: Sequence[YamlMap]) -> pa.DataType:
+    """A struct with those fields that any of the rows names: a test says nothing about the others."""
+    if not pt.is_struct(data_type):
+        return data_type
+    values = [entry.value for row in rows for entry in row.entries if entry.key == column]
+    named = {entry.key for value in values if isinstance(value, YamlMap) for entry in value.entries}
+    kept = [field for field in data_type if field.name in named]
+    return pa.struct(kept) if kept else data_type
 
 
 def derive_lives(spec: CaseSpec, end: int) -> tuple[LifePlan, ...]:
@@ -249,8 +268,12 @@ def derive_lives(spec: CaseSpec, end: int) -> tuple[LifePlan, ...]:
                 is_begun = True
             case WatermarkStep() | IdleStep() | EndStep():
                 is_begun = True
-            case CheckpointStep() | ExpectStep() | AdvanceTimeStep():
+            case CheckpointStep() | ExpectStep():
                 cuts.append(number)
+                is_begun = False
+            case AdvanceTimeStep():
+                # An epoch without rows: those before it are processed before time passes.
+                cuts += [number - 1, number] if is_begun else [number]
                 is_begun = False
             case CrashStep(moment):
                 is_lost = moment is CrashMoment.BEFORE_PUBLISH

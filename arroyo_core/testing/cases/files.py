@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from arroyo_core.graph.values import read_string
 SUFFIX = "_test"
 ENDINGS = (".yaml", ".yml")
 _KEYS = ("pipeline", "tests")
+_TESTS_KEY = re.compile(rb"^tests:", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +46,11 @@ def case_file_of(pipeline: Path) -> Path:
 def find_case_files(path: Path) -> list[Path]:
     """The files with tests that a path stands for: itself, and what is beside or below it.
 
-    A folder stands for all files below it whose name says that they hold tests.
+    A folder stands for all files below it that hold tests.
     """
     if path.is_dir():
-        found = (each for each in sorted(path.rglob(f"*{SUFFIX}.y*ml")) if each.suffix in ENDINGS)
-        return [each for each in found if each.is_file()]
+        found = (each for each in sorted(path.rglob("*.y*ml")) if each.suffix in ENDINGS and each.is_file())
+        return [each for each in found if is_case_file(each) or _TESTS_KEY.search(each.read_bytes())]
     if is_case_file(path):
         return [path]
     beside = case_file_of(path)

@@ -29,6 +29,7 @@ from arroyo_core.api import (
 )
 from arroyo_core.plugin import PluginSet, installed_plugins
 from arroyo_core.state import get_storage_provider, global_table_config
+from arroyo_core.testing.clock import FakeClock
 
 if TYPE_CHECKING:
     from arroyo_core.proto.state_pb2 import TableConfig
@@ -50,6 +51,8 @@ class ScriptItem(msgspec.Struct, frozen=True, array_like=True):
     #: A batch, as an Arrow IPC stream.
     rows: bytes | None = None
     watermark_us: int | None = None
+    #: What the clock shows from now on.
+    time_us: int | None = None
     is_idle: bool = False
     is_end: bool = False
 
@@ -105,10 +108,13 @@ class ScriptSource(SourceOperator):
             self._play(position, cut, collector)
             self._view.insert(0, cut)
             ctx.count(POSITION, cut)
+        for item in script.items:
+            if item.time_us is not None and position < item.step <= cut and isinstance(ctx.clock, FakeClock):
+                ctx.clock.move_to(item.time_us)
         return SourceFinishType.FINAL if self._has_ended(cut) else SourceFinishType.CHECKPOINTED
 
     def _play(self, position: int, cut: int, collector: SourceCollector) -> None:
-        before = [item for item in self._script.items if item.step <= position]
+        before = [item for item in self._script.items if item.step <= position and item.time_us is None]
         if self._has_ended(position):
             return
         # Idleness does not outlive an epoch by itself.

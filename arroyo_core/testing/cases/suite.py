@@ -200,7 +200,7 @@ def _recover(runner: CaseRunner, first_life: int, wanted: _Fingerprint) -> str:
         missing = wanted.get((outlet, step), Counter()) - found.get((outlet, step), Counter())
         surplus = found.get((outlet, step), Counter()) - wanted.get((outlet, step), Counter())
         if missing or surplus:
-            return f"{outlet}: {missing.total()} rows were lost and {surplus.total()} came that should not"
+            return f"{outlet}: rows lost: {missing.total()}, rows that should not have come: {surplus.total()}"
     return ""
 
 
