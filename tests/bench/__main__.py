@@ -1,110 +1,142 @@
-"""Measures Arroyo beside a bare pyarrow loop and Structured Streaming: `python tests/bench --help`."""
+"""Measures Arroyo on Nexmark beside its peers, and what epochs cost; makes `docs/benchmarks.md`.
+
+    make bench                                         everything, about an hour on 2 cores
+    make bench BENCH_ARGS="--only queries"             the queries without the cases about epochs
+    make bench BENCH_ARGS="--engines arroyo,flink --queries q5,q7 --runs 5"
+    make bench BENCH_ARGS="--missing"                  what is not measured yet: go on after a stop
+    make bench BENCH_ARGS="report"                     the page again, from what has been measured
+    make bench-smoke                                   a little of everything, in minutes; no times are kept
+
+Parts: `queries`, and the cases of `tests/bench_epochs` by their names. Each engine has an environment of its own, made
+by uv from `tests/bench/requirements-ENGINE.txt` when it is first needed; one that cannot be installed is reported.
+Results accumulate below `build/bench/results`, a file for each engine and query, and in `build/bench/epochs`. A new
+measurement replaces the one before, so that parts can be run at any time, and the page is made from all that is there.
+Environments, data and results go with `rm -r build/bench`.
+"""
 
 from __future__ import annotations
 
 import argparse
 import shutil
+import subprocess
 import sys
-import time
+from collections.abc import Sequence
 from pathlib import Path
 
-from answers import Digest, check, expected
-from cases import CASES, ENGINES, Task, Timing
-from dataset import Dataset, prepare
-from report import document
-from results import Results, Run
-from running import positive, rotated, run_process
+# The cases about epochs are a benchmark of their own.
+sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "bench_epochs"))
 
-ROOT = Path(__file__).resolve().parents[2]
-BUILD = ROOT / "build" / "bench"
-#: 46 of 50 events are bids: 10 million of them.
-DEFAULT_EVENTS = 10_869_600
-WARM_UP_EVENTS = 20_000
-#: How the files of an engine's answer tell which subtask wrote them.
-PARTS = {
-    "arroyo": r"-\d{5}-(\d{3})-\d+-[0-9a-f]+\.parquet$",
-    "pyarrow": r"part-(\d{5})-",
-    "structured_streaming": r"part-(\d{5})-",
-}
+from chart import draw
+from engines import ENGINES
+from environments import BUILD, ROOT
+from epoch_cases import CASES, load_seconds, sections
+from measuring import RESULTS, Measurer
+from queries import COMPARED, QUERIES
+from report import CHART, document
+from results import Results, load
+from running import positive
+
+EPOCHS = ROOT / "tests" / "bench_epochs"
+DEFAULT_EVENTS = 10_000_000
+SMOKE_EVENTS = 20_000
+#: Those that are installed in seconds.
+SMOKE_ENGINES = ("arroyo", "structured_streaming", "duckdb", "polars", "pyarrow", "bytewax")
+#: A query that reads and writes, and one with state.
+SMOKE_QUERIES = ("q1", "q5")
+#: Those that start a JVM answer one only, so that it all takes less than three minutes.
+SMOKE_OF_SPARK = ("q5",)
+QUERY_PART = "queries"
+PARTS = (QUERY_PART, *CASES)
 
 
 def main() -> int:
     args = parse()
-    chosen = [(case, engine) for case in CASES for engine in ENGINES if _is_chosen(args.only, case, engine)]
-    if not chosen:
-        print(f"nothing is called {args.only!r}: choose among {', '.join((*CASES, *ENGINES))}", file=sys.stderr)
-        return 2
-    results = measure_all(chosen, events=args.events, runs=args.runs)
-    results.runs.sort(key=lambda run: (CASES.index(run.case), ENGINES.index(run.engine)))
-    write(results, is_full=args.only is None and args.events == DEFAULT_EVENTS)
+    if args.command == "smoke":
+        return smoke()
+    if args.command == "run":
+        parts = [part for part in args.only or PARTS if part not in args.skip]
+        if QUERY_PART in parts:
+            measurer = Measurer(
+                events=args.events, runs=args.runs, limits=dict(args.limit), is_missing_only=args.missing
+            )
+            measurer.measure_all([ENGINES[name] for name in args.engines], [QUERIES[name] for name in args.queries])
+        cases = [part for part in parts if part != QUERY_PART]
+        if cases:
+            command = [sys.executable, EPOCHS, *(["--missing"] if args.missing else []), *cases]
+            subprocess.run(command, check=True)
+    write_page(load(RESULTS))
     return 0
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python tests/bench", description=__doc__)
-    parser.add_argument(
-        "--events", type=positive, default=DEFAULT_EVENTS, help="Nexmark events, 92%% of which are bids"
+    parser = argparse.ArgumentParser(
+        prog="python tests/bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--runs", type=positive, default=3, help="runs of every engine in every case")
-    parser.add_argument("--only", metavar="NAME", help="a case or an engine")
+    parser.add_argument("command", nargs="?", choices=("run", "report", "smoke"), default="run")
+    parser.add_argument("--events", type=positive, default=DEFAULT_EVENTS, help="events of all kinds; 10 million")
+    parser.add_argument("--runs", type=positive, default=3, help="runs of every engine on every query; 3")
+    parser.add_argument("--engines", type=_names(ENGINES), default=list(ENGINES), help=", ".join(ENGINES))
+    parser.add_argument(
+        "--queries", type=_names(QUERIES), default=list(QUERIES), help="q0,q1,...; all have all but peers"
+    )
+    parser.add_argument("--limit", type=_limit, action="append", default=[], metavar="ENGINE=EVENTS", help=_limits())
+    parser.add_argument("--only", type=_names(PARTS), help=f"these parts: {', '.join(PARTS)}")
+    parser.add_argument("--skip", type=_names(PARTS), default=[], help="not these parts")
+    parser.add_argument("--missing", action="store_true", help="only what has not been measured yet")
     return parser.parse_args()
 
 
-def _is_chosen(only: str | None, case: str, engine: str) -> bool:
-    return only in (None, case, engine)
+def _limits() -> str:
+    limits = [f"{engine.name} {engine.max_events:,}" for engine in ENGINES.values() if engine.max_events]
+    return f"the most events that an engine is given; by default {', '.join(limits)}"
 
 
-def measure_all(chosen: list[tuple[str, str]], *, events: int, runs: int) -> Results:
-    """Run everything chosen `runs` times, in turn."""
-    warm_up(chosen)
-    dataset = prepare(BUILD / "data", events)
-    right = expected(dataset.folder)
-    results = Results(events=events, rows=dataset.rows(), answer_rows=right.rows, input_bytes=dataset.size_bytes())
-    for number in range(runs):
-        for case, engine in rotated(chosen, number):
-            run = measure(case, engine, dataset, right)
-            results.runs.append(run)
-            rate = results.rows / run.job_s
-            print(f"run {number + 1}  {case:8} {engine:22} {run.job_s:7.2f} s  {rate:12,.0f} rows/s", flush=True)
-    return results
+def _names(known: Sequence[str] | dict[str, object]):  # type: ignore[no-untyped-def]
+    def parse_names(text: str) -> list[str]:
+        names = text.split(",")
+        for name in names:
+            if name not in known:
+                raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(known)}")
+        return names
+
+    return parse_names
 
 
-def warm_up(chosen: list[tuple[str, str]]) -> None:
-    """Run everything once on a little data, so that nobody's first run compiles Python's modules."""
-    dataset = prepare(BUILD / "data", WARM_UP_EVENTS)
-    right = expected(dataset.folder)
-    for case, engine in chosen:
-        measure(case, engine, dataset, right)
+def _limit(text: str) -> tuple[str, int]:
+    engine, equals, events = text.partition("=")
+    if not equals or engine not in ENGINES:
+        raise argparse.ArgumentTypeError(f"ENGINE=EVENTS is wanted, with one of {', '.join(ENGINES)}, not {text!r}")
+    return engine, positive(events)
 
 
-def measure(case: str, engine: str, dataset: Dataset, right: Digest) -> Run:
-    """Run one engine in a process of its own, and check its answer."""
-    folder = BUILD / "run"
+def write_page(results: Results) -> None:
+    """The page goes to `docs`, where it can be compared with the one before."""
+    rates = {
+        query: {name: found.rate for name in ENGINES if (found := results.right(name, query))} for query in COMPARED
+    }
+    titles = {name: engine.title for name, engine in ENGINES.items()}
+    (ROOT / "docs" / CHART).write_text(draw(rates, titles, list(ENGINES)))
+    page = document(results, load_seconds(), sections())
+    (ROOT / "docs" / "benchmarks.md").write_text(page)
+    print(f"\n{page}\nwritten to docs/benchmarks.md")
+
+
+def smoke() -> int:
+    """Every cheap engine on tiny data, with its answers checked; 1 where one is wrong or an engine does not run."""
+    folder = BUILD / "smoke"
     shutil.rmtree(folder, ignore_errors=True)
-    scratch = folder / "scratch"
-    scratch.mkdir(parents=True)
-    answer = folder / "answer"
-    task = Task(case=case, data=str(dataset.folder), answer=str(answer), scratch=str(scratch))
-    task.write(folder / "task.json")
-    started = time.perf_counter()
-    script = Path(__file__).with_name(f"engine_{engine}.py")
-    run_process(script, folder / "task.json", folder / "timing.json", build=BUILD)
-    wall_s = time.perf_counter() - started
-    check(answer, right, part_pattern=PARTS[engine] if task.is_shuffled else None)
-    timing = Timing.read(folder / "timing.json")
-    shutil.rmtree(folder)
-    return Run(case=case, engine=engine, job_s=timing.job_s, wall_s=wall_s, epochs=timing.epochs)
-
-
-def write(results: Results, *, is_full: bool) -> None:
-    """JSON and the page below `build/bench`; the page goes to `docs` only from a full run."""
-    page = document(results)
-    BUILD.mkdir(parents=True, exist_ok=True)
-    results.write_json(BUILD / "results.json")
-    (BUILD / "benchmarks.md").write_text(page)
-    if is_full:
-        (ROOT / "docs" / "benchmarks.md").write_text(page)
-    print(f"\n{page}")
+    measurer = Measurer(events=SMOKE_EVENTS, runs=1, results=folder)
+    for queries, engines in (
+        (SMOKE_OF_SPARK, SMOKE_ENGINES[:2]),
+        (SMOKE_QUERIES, SMOKE_ENGINES[2:]),
+    ):
+        measurer.measure_all([ENGINES[name] for name in engines], [QUERIES[name] for name in queries])
+    results = load(folder)
+    failed = [result for result in results if not result.is_right]
+    document(results, {}, "")
+    for result in failed:
+        print(f"{result.engine} on {result.query}: {result.missing or result.wrong}", file=sys.stderr)
+    return 1 if failed or not list(results) else 0
 
 
 if __name__ == "__main__":

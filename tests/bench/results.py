@@ -1,95 +1,142 @@
-"""Measurements, and what they come to: medians, spreads, ratios."""
+"""Measurements, what they come to, and where they are kept: a file for each engine and query."""
 
 from __future__ import annotations
 
 import json
-import os
-import platform
-from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
-from importlib.metadata import version
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import median
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One run of one engine. `wall_s` is the whole process: the interpreter, Spark's start, the job."""
+    """One run of one engine. `wrong` says what is wrong with its answer, or why it has none; such a run has no time."""
 
-    case: str
-    engine: str
-    job_s: float
-    wall_s: float
-    epochs: int
+    job_s: float = 0.0
+    process_s: float = 0.0
+    cpu_s: float = 0.0
+    peak_bytes: int = 0
+    epochs: int = 0
+    wrong: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
-    """All runs of one engine in one case."""
+class Result:
+    """All runs of one engine on one query."""
 
-    case: str
     engine: str
-    job_s: float
-    fastest_s: float
-    slowest_s: float
-    wall_s: float
-    epochs: int
-
-
-@dataclass(slots=True, kw_only=True)
-class Results:
+    query: str
     events: int
+    #: The rows that were read.
     rows: int = 0
-    answer_rows: int = 0
-    input_bytes: int = 0
-    runs: list[Run] = field(default_factory=list)
+    runs: Sequence[Run] = ()
+    #: When, on what and with which versions; see `machine.py`.
+    about: dict[str, object] = field(default_factory=dict)
+    #: Why the engine could not be installed, or cannot be asked this.
+    missing: str = ""
 
-    def summaries(self, case: str) -> list[Summary]:
-        """In the order in which the engines first ran."""
-        engines = dict.fromkeys(run.engine for run in self.runs if run.case == case)
-        return [self._summary(case, engine) for engine in engines]
+    @property
+    def wrong(self) -> str:
+        """What is wrong with any of the runs: then none of them counts."""
+        return next((run.wrong for run in self.runs if run.wrong), "")
 
-    def _summary(self, case: str, engine: str) -> Summary:
-        runs = [run for run in self.runs if (run.case, run.engine) == (case, engine)]
-        job_s = [run.job_s for run in runs]
-        return Summary(
-            case=case,
-            engine=engine,
-            job_s=median(job_s),
-            fastest_s=min(job_s),
-            slowest_s=max(job_s),
-            wall_s=median(run.wall_s for run in runs),
-            epochs=max(run.epochs for run in runs),
-        )
+    @property
+    def is_right(self) -> bool:
+        return bool(self.runs) and not self.wrong
 
-    def ratio(self, case: str, engine: str) -> float | None:
-        """How many times the rows per second of `engine` Arroyo has; None where one of them did not run."""
-        by_engine = {summary.engine: summary.job_s for summary in self.summaries(case)}
-        if "arroyo" not in by_engine or engine not in by_engine:
-            return None
-        return by_engine[engine] / by_engine["arroyo"]
+    @property
+    def job_s(self) -> float:
+        return median(run.job_s for run in self.runs)
 
-    def write_json(self, path: Path) -> None:
-        document = {"machine": machine(), "versions": versions(), **asdict(self)}
-        path.write_text(json.dumps(document, indent=2) + "\n")
+    @property
+    def process_s(self) -> float:
+        return median(run.process_s for run in self.runs)
+
+    @property
+    def cpu_s(self) -> float:
+        return median(run.cpu_s for run in self.runs)
+
+    @property
+    def peak_bytes(self) -> int:
+        return max(run.peak_bytes for run in self.runs)
+
+    @property
+    def epochs(self) -> int:
+        return max(run.epochs for run in self.runs)
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """The fastest and the slowest job."""
+        return min(run.job_s for run in self.runs), max(run.job_s for run in self.runs)
+
+    @property
+    def rate(self) -> float:
+        """Events per second, of the median job."""
+        return self.rows / self.job_s
+
+    @property
+    def process_rate(self) -> float:
+        return self.rows / self.process_s
+
+    def with_run(self, run: Run) -> Result:
+        return replace(self, runs=(*self.runs, run))
 
 
-def machine() -> dict[str, object]:
-    """What the numbers depend on; nothing that names the machine."""
-    model = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        models = [line.partition(":")[2].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
-        model = models[0] if models else model
-    memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return {
-        "cpu": model,
-        "cores": os.cpu_count(),
-        "memory_gib": round(memory_gib, 1),
-        "day": f"{datetime.now(UTC):%Y-%m-%d}",
-    }
+class Results:
+    """What has been measured so far."""
+
+    def __init__(self, found: Iterable[Result] = ()) -> None:
+        self._found = {(result.engine, result.query): result for result in found}
+
+    def __iter__(self) -> Iterator[Result]:
+        return iter(self._found.values())
+
+    def get(self, engine: str, query: str) -> Result | None:
+        return self._found.get((engine, query))
+
+    def right(self, engine: str, query: str) -> Result | None:
+        """Only with right answers."""
+        found = self.get(engine, query)
+        return found if found is not None and found.is_right else None
+
+    def ratio(self, ours: str, other: str, query: str) -> float | None:
+        """How many times the events per second of `other` ours has; None where one of them has no right answer."""
+        first, second = self.right(ours, query), self.right(other, query)
+        return first.rate / second.rate if first and second else None
+
+    def memory_ratio(self, ours: str, other: str, query: str) -> float | None:
+        """Our peak memory over that of `other`."""
+        first, second = self.right(ours, query), self.right(other, query)
+        return first.peak_bytes / second.peak_bytes if first and second and second.peak_bytes else None
+
+    def geometric_mean(self, ours: str, other: str, queries: Iterable[str]) -> tuple[float, int] | None:
+        """Of the ratios that there are, and how many those are."""
+        ratios = [ratio for query in queries if (ratio := self.ratio(ours, other, query)) is not None]
+        return (geometric_mean(ratios), len(ratios)) if ratios else None
 
 
-def versions() -> dict[str, str]:
-    packages = ("arroyo-core", "arroyo-filesystem", "arroyo-std", "pyarrow", "pyspark", "duckdb")
-    return {"python": platform.python_version(), **{package: version(package) for package in packages}}
+def geometric_mean(values: Sequence[float]) -> float:
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def save(folder: Path, result: Result) -> None:
+    """Replaces what an earlier run found."""
+    path = folder / result.engine / f"{result.query}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(asdict(result), indent=1) + "\n")
+
+
+def load(folder: Path) -> Results:
+    return Results(_read(path) for path in sorted(folder.glob("*/*.json")))
+
+
+def load_one(folder: Path, engine: str, query: str) -> Result | None:
+    path = folder / engine / f"{query}.json"
+    return _read(path) if path.exists() else None
+
+
+def _read(path: Path) -> Result:
+    values = json.loads(path.read_text())
+    return Result(**{**values, "runs": tuple(Run(**run) for run in values["runs"])})

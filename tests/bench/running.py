@@ -1,4 +1,4 @@
-"""How measured processes are started: one for each run, in turn."""
+"""How benchmarks take turns, and start processes that time themselves."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from processes import BenchError, inherited_environment
+
 ItemT = TypeVar("ItemT")
-
-
-class BenchError(Exception):
-    """A process of the benchmark failed."""
 
 
 def positive(text: str) -> int:
     """For options of the command line."""
-    number = int(text)
+    number = int(text.replace("_", ""))
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is not positive")
     return number
@@ -34,16 +32,9 @@ def rotated(chosen: Sequence[ItemT], number: int) -> list[ItemT]:
 def run_process(script: Path, *arguments: object, build: Path, search: Sequence[Path] = ()) -> None:
     """Run a script to its end in the folder `build`; it finds modules in the folders `search`, too."""
     command = [sys.executable, str(script), *map(str, arguments)]
-    environment = _environment(build) | ({"PYTHONPATH": os.pathsep.join(map(str, search))} if search else {})
+    environment = inherited_environment() | {"PYTHONPYCACHEPREFIX": str(build / "pycache")}
+    if search:
+        environment["PYTHONPATH"] = os.pathsep.join(map(str, search))
     done = subprocess.run(command, cwd=build, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise BenchError(f"{script.name} failed with exit code {done.returncode}:\n{done.stdout}{done.stderr}")
-
-
-def _environment(build: Path) -> dict[str, str]:
-    """Installers need not compile modules, and a shell may forbid Python to: here it always may.
-
-    Else every process, and every worker of Spark, would compile pandas and pyspark anew.
-    """
-    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return inherited | {"PYTHONPYCACHEPREFIX": str(build / "pycache")}

@@ -1,4 +1,4 @@
-"""Time per epoch with 10 million keys of state and with 100 thousand, for the same change."""
+"""Time per epoch with 10 million keys of state, 1 million and 100 thousand, for the same change."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from arroyo_core.spark.session import create_session
 
-SIZES = (10_000_000, 100_000)
+SIZES = (10_000_000, 1_000_000, 100_000)
 CHANGE = 1_000
 ROUNDS = 4
 EPOCHS = 15
@@ -53,7 +53,7 @@ def change(spark: SparkSession, folder: Path, keys: int) -> list[float]:
 
 
 def measure(folder: Path) -> dict[str, list[float]]:
-    """Both sizes take turns, for Spark itself becomes faster with every job."""
+    """The sizes take turns, for Spark itself becomes faster with every job."""
     spark = create_session("bench", master=f"local[{PARALLELISM}]")
     for keys in SIZES:
         fill(spark, folder, keys)

@@ -12,13 +12,14 @@ from pathlib import Path
 # The modules of the other benchmark are used here, too.
 sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "bench"))
 
-from cases import Task, Timing
 from checking import Checker
 from dataset import prepare
-from operators import CASES, COLUMNS, ENGINES, Case
-from page import Measured, Memory, document
-from results import Results, Run
+from machine import about
+from operators import CASES, ENGINES, Case
+from page import Measured, Memory, document, versions
+from results import Result, Results, Run, save
 from running import positive, rotated, run_process
+from tasks import Task, Timing
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -49,7 +50,8 @@ def main() -> int:
     measured = measure_all(chosen, rows=args.rows, runs=args.runs)
     measured.memory = [measure_memory(case, args.keys) for case in chosen]
     page = document(measured)
-    measured.results.write_json(BUILD / "results.json")
+    for result in measured.results:
+        save(BUILD / "results", result)
     (BUILD / "benchmarks-operators.md").write_text(page)
     if is_full:
         DOCUMENT.write_text(page)
@@ -60,34 +62,35 @@ def main() -> int:
 def measure_all(cases: list[Case], *, rows: int, runs: int) -> Measured:
     """Run every engine in every case so many times, in turn."""
     events = round(rows * EVENTS_PER_BID)
-    data = BUILD / "data" / f"{events}-events"
-    counts = {table: prepare_table(data, events, table) for table in COLUMNS}
+    dataset = prepare(BUILD / "data", events)
+    data = dataset.folder
     checker = Checker(data, BUILD / "right" / data.name)
-    results = Results(events=events, rows=rows)
+    rows_in = {case.name: dataset.rows(*case.tables) for case in cases}
+    found = {
+        (case.name, engine): Result(
+            engine=engine,
+            query=case.name,
+            events=events,
+            rows=rows_in[case.name],
+            about={**about(), "versions": versions()},
+        )
+        for case in cases
+        for engine in ENGINES
+    }
     for number in range(runs):
         for case in cases:
             for engine in rotated(ENGINES, number):
                 run = measure(case, engine, data, checker)
-                results.runs.append(run)
-                rate = sum(counts[table] for table in case.tables) / run.job_s
+                found[case.name, engine] = found[case.name, engine].with_run(run)
+                rate = rows_in[case.name] / run.job_s
                 print(
                     f"run {number + 1}  {case.name:14} {engine:22} {run.job_s:7.2f} s  {rate:12,.0f} rows/s", flush=True
                 )
-    results.runs.sort(key=lambda run: ENGINES.index(run.engine))
     return Measured(
-        results=results,
-        rows_in={case.name: sum(counts[table] for table in case.tables) for case in cases},
+        results=Results(found.values()),
+        rows_in=rows_in,
         rows_out={case.name: checker.right(case).rows for case in cases},
     )
-
-
-def prepare_table(data: Path, events: int, table: str) -> int:
-    """Make the files of a table, unless they are there; returns its rows."""
-    dataset = prepare(BUILD / "data", events, table=table)
-    data.mkdir(exist_ok=True)
-    if not (data / table).exists():
-        (data / table).symlink_to(dataset.folder)
-    return dataset.rows()
 
 
 def measure(case: Case, engine: str, data: Path, checker: Checker) -> Run:
@@ -103,7 +106,7 @@ def measure(case: Case, engine: str, data: Path, checker: Checker) -> Run:
     checker.check(case, engine, answer)
     timing = Timing.read(folder / "timing.json")
     shutil.rmtree(folder)
-    return Run(case=case.name, engine=engine, job_s=timing.job_s, wall_s=wall_s, epochs=timing.epochs)
+    return Run(job_s=timing.job_s, process_s=wall_s, epochs=timing.epochs)
 
 
 def measure_memory(case: Case, keys: int) -> Memory:

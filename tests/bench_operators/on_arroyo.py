@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from cases import COMPRESSION, PARALLELISM, Task, Timing
 from dataset import Dataset
 from operators import COLUMNS, EPOCHS, MAX_LATENESS_MS, Case, case_of
+from tasks import COMPRESSION, PARALLELISM, Task, Timing
 
 from arroyo_core import Pipeline
 from arroyo_core.spark.session import create_session
@@ -35,7 +35,7 @@ def pipeline(task: Task) -> dict[str, Any]:
 
 def epoch_rows(task: Task, case: Case) -> int:
     """The rows of an epoch. Sources share them evenly, so this is by the largest."""
-    largest = max(Dataset(Path(task.data) / table, 0).rows() for table in case.tables)
+    largest = max(Dataset(Path(task.data), 0).rows(table) for table in case.tables)
     return -(-largest * len(case.tables) // EPOCHS)
 
 

@@ -7,21 +7,15 @@ import time
 from pathlib import Path
 
 import duckdb
-from answers import file_list
-from cases import COMPRESSION, PARALLELISM, Task, Timing
+from duckdb_tables import open_parquet
 from operators import COLUMNS, case_of
+from tasks import COMPRESSION, PARALLELISM, Task, Timing
 
 
 def open_tables(data: Path) -> duckdb.DuckDBPyConnection:
-    """The tables as views over their files; times without a zone, for DuckDB computes with others in an extension."""
-    connection = duckdb.connect(config={"threads": str(PARALLELISM)})
-    for table, columns in COLUMNS.items():
-        chosen = ", ".join(column for column in columns if column != "date_time")
-        connection.sql(
-            f"CREATE VIEW {table} AS SELECT {chosen}, make_timestamp(epoch_us(date_time)) AS date_time "
-            f"FROM read_parquet({file_list(data / table)})"
-        )
-    return connection
+    """The tables as views over their files."""
+    files = {table: [str(path) for path in sorted((data / table).iterdir())] for table in COLUMNS}
+    return open_parquet(files, threads=PARALLELISM)
 
 
 def main() -> None:

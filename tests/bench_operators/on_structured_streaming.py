@@ -7,19 +7,12 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from cases import PARALLELISM, Task, Timing
 from engine_structured_streaming import session
 from operators import COLUMNS, GAP_US, MAX_LATENESS_MS
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.streaming import DataStreamWriter
-
-_STATE = "spark.sql.streaming.stateStore"
-SETTINGS = {
-    "spark.sql.shuffle.partitions": str(PARALLELISM),
-    f"{_STATE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
-    f"{_STATE}.rocksdb.changelogCheckpointing.enabled": "true",
-}
+from tasks import Task, Timing
 
 
 def stream(spark: SparkSession, task: Task, table: str) -> DataFrame:
@@ -110,7 +103,7 @@ def writer(answer: DataFrame, task: Task) -> DataStreamWriter:
 
 def main() -> None:
     task = Task.read(Path(sys.argv[1]))
-    spark = session(SETTINGS)
+    spark = session()
     spark.sparkContext.setLogLevel("ERROR")
     start = time.perf_counter()
     running = (

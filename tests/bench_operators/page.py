@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import version
 
-from operators import CASES, Case
-from results import Results, machine, versions
+from machine import about
+from operators import CASES, ENGINES, Case
+from results import Results
 
 NAMES = {"arroyo": "Arroyo on Spark", "duckdb": "DuckDB, batch", "structured_streaming": "Structured Streaming"}
 
@@ -34,7 +36,7 @@ class Measured:
 
 def document(measured: Measured) -> str:
     """The whole page."""
-    cases = [case for case in CASES if measured.results.summaries(case.name)]
+    cases = [case for case in CASES if measured.results.get("arroyo", case.name)]
     parts = [
         "# What operators cost",
         "Written by `make bench-operators`; do not edit.",
@@ -68,9 +70,14 @@ tables take."""
 
 
 def _setting() -> str:
-    about = machine()
+    on = about()
     used = ", ".join(f"{name} {number}" for name, number in versions().items())
-    return f"{about['day']}, {about['cores']} cores ({about['cpu']}), {about['memory_gib']} GiB. {used}."
+    where = f"{on['day']}, {on['cores']} cores ({on['cpu']}), {on['memory_gib']} GiB"
+    return f"{where}. Commit {on['commit']}, Python {on['python']}, {used}."
+
+
+def versions() -> dict[str, str]:
+    return {name: version(name) for name in ("arroyo-core", "arroyo-std", "pyarrow", "pyspark", "duckdb")}
 
 
 def _case(measured: Measured, case: Case) -> str:
@@ -83,14 +90,16 @@ def _case(measured: Measured, case: Case) -> str:
         "| Engine | Rows/s | Seconds, median | Fastest to slowest | Process | Epochs | Arroyo is |",
         "|---|---:|---:|---:|---:|---:|---:|",
     ]
-    for summary in measured.results.summaries(case.name):
-        ratio = measured.results.ratio(case.name, summary.engine)
-        compared = "" if ratio is None or summary.engine == "arroyo" else f"{ratio:.2f} times as fast"
-        lines.append(
-            f"| {NAMES[summary.engine]} | {rows / summary.job_s:,.0f} | {summary.job_s:.2f} "
-            f"| {summary.fastest_s:.2f} to {summary.slowest_s:.2f} | {summary.wall_s:.1f} "
-            f"| {summary.epochs} | {compared} |"
-        )
+    for engine in ENGINES:
+        found = measured.results.right(engine, case.name)
+        if found is not None:
+            ratio = measured.results.ratio("arroyo", engine, case.name)
+            compared = "" if ratio is None or engine == "arroyo" else f"{ratio:.2f} times as fast"
+            fastest, slowest = found.spread
+            lines.append(
+                f"| {NAMES[engine]} | {found.rate:,.0f} | {found.job_s:.2f} | {fastest:.2f} to {slowest:.2f} "
+                f"| {found.process_s:.1f} | {found.epochs} | {compared} |"
+            )
     return "\n".join(lines)
 
 

@@ -25,23 +25,24 @@ def load(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.fixture(scope="session")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("data")
 
 
 @pytest.fixture
-def checker(load, data: Path):
-    for table in ("bid", "auction"):
-        made = load("dataset").prepare(data, EVENTS, table=table)
-        if not (data / table).exists():
-            (data / table).symlink_to(made.folder)
-    return load("checking").Checker(data, data / "right")
+def data(load, root: Path) -> Path:
+    return load("dataset").prepare(root, EVENTS).folder
+
+
+@pytest.fixture
+def checker(load, data: Path, root: Path):
+    return load("checking").Checker(data, root / "right")
 
 
 def run(load, name: str, data: Path, folder: Path) -> Path:
     answer, scratch = folder / "answer", folder / "scratch"
     scratch.mkdir()
-    task = load("cases").Task(case=name, data=str(data), answer=str(answer), scratch=str(scratch))
+    task = load("tasks").Task(case=name, data=str(data), answer=str(answer), scratch=str(scratch))
     file = scratch / "pipeline.yaml"
     file.write_text(yaml.safe_dump(load("on_arroyo").pipeline(task), sort_keys=False))
     assert run_in_process(file).epochs > 4

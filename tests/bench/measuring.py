@@ -1,0 +1,156 @@
+"""Runs engines on queries, in turn; results are kept after each run, so that a stopped benchmark can go on."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from answers import Answers, WrongAnswerError
+from dataset import Dataset, prepare
+from engines import Engine
+from environments import BUILD, NotInstalledError, python_of
+from machine import about
+from processes import BenchError, run_tree
+from queries import Query
+from results import Result, Run, load_one, save
+from running import rotated
+from tasks import PARALLELISM, Task, Timing
+
+RESULTS = BUILD / "results"
+#: No run may take longer.
+TIMEOUT_S = 900.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Measurer:
+    """Measures with one size of the data; engines may have limits of their own."""
+
+    events: int
+    runs: int
+    #: By engine: the most events that it is given.
+    limits: Mapping[str, int] = field(default_factory=dict)
+    results: Path = RESULTS
+    #: Whether what was measured before, on as many events and as often, is left as it is.
+    is_missing_only: bool = False
+    _answers: dict[tuple[int, str], tuple[Dataset, Answers]] = field(default_factory=dict)
+    _missing: dict[str, str] = field(default_factory=dict)
+
+    def measure_all(self, engines: Sequence[Engine], queries: Sequence[Query]) -> None:
+        """Query by query, so that what is compared ran at about the same time; another is first in each round."""
+        for query in queries:
+            asked = [engine for engine in engines if query.name in engine.queries and self._is_wanted(engine, query)]
+            found = {engine.name: self._empty(engine, query) for engine in asked}
+            for number in range(self.runs):
+                for engine in rotated(asked, number):
+                    result = found[engine.name]
+                    if result.wrong or result.missing:
+                        continue
+                    found[engine.name] = self._measure(engine, query, result)
+                    save(self.results, found[engine.name])
+                    print(_line(number, found[engine.name]), flush=True)
+
+    def _is_wanted(self, engine: Engine, query: Query) -> bool:
+        if not self.is_missing_only:
+            return True
+        known = load_one(self.results, engine.name, query.name)
+        return known is None or known.events != self.events_of(engine) or len(known.runs) < self.runs
+
+    def events_of(self, engine: Engine) -> int:
+        limit = self.limits.get(engine.name, engine.max_events)
+        return self.events if limit is None else min(self.events, limit)
+
+    def _empty(self, engine: Engine, query: Query) -> Result:
+        return Result(engine=engine.name, query=query.name, events=self.events_of(engine))
+
+    def _measure(self, engine: Engine, query: Query, result: Result) -> Result:
+        """One run more; one that fails is a result, too."""
+        try:
+            python = self._python(engine)
+        except NotInstalledError as error:
+            return Result(engine=engine.name, query=query.name, events=result.events, missing=str(error))
+        dataset, answers = self._dataset(result.events, engine.format)
+        run, versions = self.run_once(engine, query, python, dataset, answers)
+        described = {**about(), "versions": versions, "input_bytes": dataset.size_bytes()}
+        result = Result(
+            engine=engine.name,
+            query=query.name,
+            events=result.events,
+            rows=dataset.rows(*query.tables),
+            runs=result.runs,
+            about=described,
+        )
+        return result.with_run(run)
+
+    def _python(self, engine: Engine) -> Path:
+        """Asked once for each environment: an installation that fails may take minutes to do so."""
+        if engine.environment in self._missing:
+            raise NotInstalledError(self._missing[engine.environment])
+        try:
+            return python_of(engine.environment)
+        except NotInstalledError as error:
+            self._missing[engine.environment] = str(error)
+            raise
+
+    def _dataset(self, events: int, format: str) -> tuple[Dataset, Answers]:
+        key = events, format
+        if key not in self._answers:
+            dataset = prepare(BUILD / "data", events, format=format)
+            self._answers[key] = dataset, Answers(dataset)
+        return self._answers[key]
+
+    def run_once(
+        self,
+        engine: Engine,
+        query: Query,
+        python: Path,
+        dataset: Dataset,
+        answers: Answers,
+        *,
+        cores: int = PARALLELISM,
+    ) -> tuple[Run, dict[str, str]]:
+        """A run, and the versions that the engine tells; a wrong answer is told and not timed."""
+        folder = BUILD / "run"
+        shutil.rmtree(folder, ignore_errors=True)
+        (folder / "scratch").mkdir(parents=True)
+        task = Task(
+            case=query.name,
+            data=str(dataset.folder),
+            answer=str(folder / "answer"),
+            scratch=str(folder / "scratch"),
+            format=dataset.format,
+            cores=cores,
+        )
+        task.write(folder / "task.json")
+        try:
+            command = [python, engine.path, folder / "task.json", folder / "timing.json"]
+            usage = run_tree(command, folder=folder, timeout_s=TIMEOUT_S)
+            timing = Timing.read(folder / "timing.json")
+            answers.check(query, folder / "answer", timing)
+        except BenchError as error:
+            return Run(wrong=f"failed: {error}"), {}
+        except WrongAnswerError as error:
+            return Run(wrong=f"wrong: {error}"), timing.versions
+        shutil.rmtree(folder)
+        run = Run(
+            job_s=timing.job_s,
+            process_s=usage.process_s,
+            cpu_s=usage.cpu_s,
+            peak_bytes=usage.peak_bytes,
+            epochs=timing.epochs,
+        )
+        return run, timing.versions
+
+
+def _line(number: int, result: Result) -> str:
+    name = f"run {number + 1}  {result.query:5} {result.engine:21}"
+    if result.missing:
+        return f"{name} not installed: {result.missing.splitlines()[-1]}"
+    if result.wrong:
+        return f"{name} {result.wrong}"
+    run = result.runs[-1]
+    return (
+        f"{name} {run.job_s:7.2f} s job  {run.process_s:7.2f} s process  {run.cpu_s:7.2f} s cpu  "
+        f"{run.peak_bytes / 2**20:7,.0f} MiB  {result.rows / run.job_s:12,.0f} events/s"
+    )

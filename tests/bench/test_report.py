@@ -1,0 +1,166 @@
+"""Ratios, means and the page: from results that are made up here, nothing is run."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture
+def load(monkeypatch: pytest.MonkeyPatch):
+    """Modules of the benchmark by name: it is a folder that is run, not a package."""
+    monkeypatch.syspath_prepend(str(HERE))
+    return importlib.import_module
+
+
+def make(load, engine: str, query: str, *seconds: float, rows: int = 1000, peak_bytes: int = 2**20, wrong: str = ""):
+    results = load("results")
+    runs = tuple(
+        results.Run(job_s=job_s, process_s=job_s + 5, cpu_s=job_s * 2, peak_bytes=peak_bytes, epochs=1)
+        for job_s in seconds
+    )
+    if wrong:
+        runs = (*runs, results.Run(wrong=wrong))
+    about = {
+        "cpu": "some processor",
+        "cores": 2,
+        "memory_gib": 8.0,
+        "day": "2026-11-16",
+        "python": "3.11.7",
+        "java": "17",
+        "commit": "abc",
+        "versions": {engine: "1.0"},
+    }
+    return results.Result(engine=engine, query=query, events=rows, rows=rows, runs=runs, about=about)
+
+
+def test_a_result_is_the_median_of_its_runs(load):
+    found = make(load, "arroyo", "q0", 4.0, 1.0, 2.0, rows=1000)
+    assert (found.job_s, found.process_s, found.cpu_s) == (2.0, 7.0, 4.0)
+    assert found.spread == (1.0, 4.0)
+    assert found.rate == 500
+
+
+def test_ratios_are_of_rates_and_so_independent_of_how_many_events_each_was_given(load):
+    results = load("results").Results(
+        [make(load, "arroyo", "q0", 1.0, rows=1000), make(load, "bytewax", "q0", 1.0, rows=10)]
+    )
+    assert results.ratio("arroyo", "bytewax", "q0") == 100
+    assert results.ratio("arroyo", "flink", "q0") is None
+
+
+def test_the_geometric_mean_tells_of_how_many_queries_it_is(load):
+    results = load("results").Results(
+        [
+            make(load, "arroyo", "q0", 1.0),
+            make(load, "arroyo", "q1", 1.0),
+            make(load, "arroyo", "q2", 1.0),
+            make(load, "duckdb", "q0", 2.0),
+            make(load, "duckdb", "q1", 8.0),
+        ]
+    )
+    mean, count = results.geometric_mean("arroyo", "duckdb", ["q0", "q1", "q2"])
+    assert (round(mean, 9), count) == (4.0, 2)
+    assert results.geometric_mean("arroyo", "polars", ["q0"]) is None
+
+
+def test_one_wrong_run_makes_the_result_wrong(load):
+    found = make(load, "flink", "q5", 1.0, 1.0, wrong="wrong: 3 rows, not the 4 that are right")
+    assert not found.is_right
+    results = load("results").Results([found, make(load, "arroyo_csv", "q5", 1.0), make(load, "arroyo", "q5", 1.0)])
+    assert results.ratio("arroyo_csv", "flink", "q5") is None
+    page = load("report").document(results, {}, "")
+    assert "3 rows, not the 4 that are right" in page
+    assert any(line.startswith("| PyFlink Table API |") and "| wrong |" in line for line in page.splitlines())
+
+
+def test_an_engine_that_is_not_installed_is_reported(load):
+    result = load("results").Result(engine="pathway", query="q0", events=1, missing="no wheel for this Python")
+    page = load("report").document(load("results").Results([result, make(load, "arroyo", "q0", 1.0)]), {}, "")
+    assert "Pathway, q0: not installed: no wheel for this Python" in page
+    assert "not installed |" in page
+
+
+def test_results_accumulate_and_a_new_one_replaces_the_old(load, tmp_path: Path):
+    results = load("results")
+    results.save(tmp_path, make(load, "arroyo", "q0", 9.0))
+    results.save(tmp_path, make(load, "arroyo", "q1", 2.0))
+    results.save(tmp_path, make(load, "arroyo", "q0", 1.0, 3.0))
+    found = results.load(tmp_path)
+    assert {(result.query, len(result.runs)) for result in found} == {("q0", 2), ("q1", 1)}
+    assert found.get("arroyo", "q0") == make(load, "arroyo", "q0", 1.0, 3.0)
+
+
+def test_targets_are_met_missed_or_not_measured(load):
+    results = load("results").Results(
+        [
+            make(load, "arroyo", "q0", 1.0, peak_bytes=4),
+            make(load, "structured_streaming", "q0", 7.0, peak_bytes=10),
+            make(load, "polars", "q0", 0.1),
+        ]
+    )
+    seconds = {"small": {"epoch": [0.1], "Structured Streaming": [0.2]}, "startup": {"ours": [9.0], "bare": [7.5]}}
+    found = load("targets").targets(results, seconds)
+    assert [target.is_met for target in found] == [True, None, None, True, False, True, None, True, False]
+    assert found[0].found == "7.00 times (of 1 queries)"
+    assert found[-1].found == "1.50 s"
+
+
+def test_the_best_peer_is_the_one_that_is_hardest_to_beat(load):
+    results = load("results").Results(
+        [
+            make(load, "arroyo", "q0", 1.0),
+            make(load, "arroyo_csv", "q0", 4.0),
+            make(load, "structured_streaming", "q0", 3.0),
+            make(load, "flink", "q0", 8.0),
+            make(load, "duckdb", "q0", 0.1),
+        ]
+    )
+    assert load("targets").best_peer(results, "q0") == ("flink", 2.0)
+
+
+def test_the_chart_is_well_formed_and_shows_every_rate(load):
+    rates = {"q0": {"arroyo": 2e6, "duckdb": 3.3e7}, "q5": {"arroyo": 9e5}}
+    picture = load("chart").draw(
+        rates, {"arroyo": "Arroyo & Spark", "duckdb": "DuckDB", "flink": "Flink"}, ["arroyo", "duckdb", "flink"]
+    )
+    root = ElementTree.fromstring(picture)
+    names = [element.tag.rpartition("}")[2] for element in root]
+    # One more of each in the legend.
+    assert (names.count("polygon"), names.count("circle")) == (3, 2)
+    assert "Flink" not in picture
+
+
+def test_the_tree_of_a_process_is_measured_whole(load, tmp_path: Path):
+    """The work is done by a grandchild whose parent does not wait for it."""
+    grandchild = "import time; data = bytearray(80 << 20); [None for _ in range(3 * 10**6)]; time.sleep(0.8)"
+    child = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {grandchild!r}])"
+    usage = load("processes").run_tree([sys.executable, "-c", child], folder=tmp_path)
+    assert usage.peak_bytes > 80 << 20
+    assert usage.cpu_s > 0.02
+
+
+def test_a_process_that_fails_says_why(load, tmp_path: Path):
+    processes = load("processes")
+    with pytest.raises(processes.BenchError, match="no such wheel"):
+        processes.run_tree([sys.executable, "-c", "raise SystemExit('no such wheel')"], folder=tmp_path)
+
+
+def test_a_process_that_takes_too_long_is_ended(load, tmp_path: Path):
+    processes = load("processes")
+    with pytest.raises(processes.BenchError, match="exit code -9"):
+        processes.run_tree([sys.executable, "-c", "import time; time.sleep(60)"], folder=tmp_path, timeout_s=1.0)
+
+
+def test_every_engine_can_be_installed_and_run(load):
+    environments, engines = load("environments"), load("engines")
+    for engine in engines.ENGINES.values():
+        assert environments.requirements(engine.environment).exists()
+        assert engine.path.exists()
+        assert set(load("queries").COMPARED) <= set(engine.queries)
