@@ -166,9 +166,12 @@ def test_mermaid_has_the_figures_too(ran, tmp_path):
     assert re.search(r"^  style n\d stroke", text, re.MULTILINE)
 
 
-def test_a_png_is_made_of_the_same(pipeline, tmp_path):
+def test_a_png_is_made_of_the_same(pipeline, tmp_path, capsys):
     path = tmp_path / "graph.png"
-    assert main(["graph", str(pipeline), "-o", str(path)]) == 0
+    code = main(["graph", str(pipeline), "-o", str(path)])
+    if "needs a monospaced font" in capsys.readouterr().err:
+        pytest.skip("this machine has no monospaced font")
+    assert code == 0
     data = path.read_bytes()
     assert data.startswith(b"\x89PNG\r\n")
     width = float(drawn(pipeline).get("width"))
