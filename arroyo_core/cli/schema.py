@@ -20,24 +20,31 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "Editors use it to complete, explain and check; docs/editors.md tells how.",
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="write it there instead")
+    parser.add_argument("--tests", action="store_true", help="that of files of tests beside a pipeline")
     parser.set_defaults(command=schema)
 
 
 def schema(args: argparse.Namespace) -> int:
     # Imported here, because it reads the comments of all plugins: no other command should wait for that.
-    from arroyo_core.graph.reference import pipeline_schema
+    from arroyo_core.graph.reference import case_file_schema, pipeline_schema
 
+    if args.tests:
+        return _write(case_file_schema(), args.output)
     plugins = installed_plugins()
-    text = json.dumps(pipeline_schema(plugins), indent=2) + "\n"
     for report in plugins.reports:
         if report.error:
             print(f"without plugin {report.name!r} ({report.origin}): {report.error}", file=sys.stderr)
-    if args.output is None:
+    return _write(pipeline_schema(plugins), args.output)
+
+
+def _write(document: dict[str, object], path: str | None) -> int:
+    text = json.dumps(document, indent=2) + "\n"
+    if path is None:
         print(text, end="")
         return OK
     try:
-        Path(args.output).write_text(text, encoding="utf-8")
+        Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise SetupError(f"cannot write {args.output}: {error.strerror or error}") from error
-    print(f"wrote {args.output}: {len(plugins.registry.constructors)} operators")
+        raise SetupError(f"cannot write {path}: {error.strerror or error}") from error
+    print(f"wrote {path}: {document['description']}")
     return OK

@@ -6,9 +6,27 @@ from arroyo_core.graph.cases import MAX_PARALLELISM, CrashMoment
 from arroyo_core.graph.reference import scalar_schemas as scalars
 from arroyo_core.graph.reference.scalar_schemas import Schema, nullable
 
+DIALECT = "http://json-schema.org/draft-07/schema#"
 _ROWS: Schema = {"type": "array", "items": {"type": "object"}}
 #: Steps that may be written as a bare word.
 _BARE = ("checkpoint", "crash", "restart")
+
+
+def case_file_schema() -> Schema:
+    """The schema of a file of tests beside a pipeline."""
+    pipeline = {
+        **scalars.text(),
+        "description": "The pipeline that is tested, from this file's folder. Default: NAME.yaml for NAME_test.yaml.",
+    }
+    return {
+        "$schema": DIALECT,
+        "title": "arroyo tests",
+        "description": "Tests of a pipeline, for `arroyo test`.",
+        "type": "object",
+        "required": ["tests"],
+        "properties": {"pipeline": pipeline, "tests": cases_schema()},
+        "additionalProperties": False,
+    }
 
 
 def cases_schema() -> Schema:

@@ -15,7 +15,7 @@ from google.protobuf.descriptor import Descriptor
 from arroyo_core.api.units import format_duration_us
 from arroyo_core.graph.plan import CheckpointSpec
 from arroyo_core.graph.reference import scalar_schemas as scalars
-from arroyo_core.graph.reference.case_schema import cases_schema
+from arroyo_core.graph.reference.case_schema import DIALECT, cases_schema
 from arroyo_core.graph.reference.config_schema import ConfigSchemas
 from arroyo_core.graph.reference.operator_docs import OperatorDoc, describe_operators
 from arroyo_core.graph.reference.prose import first_sentence
@@ -23,7 +23,6 @@ from arroyo_core.graph.reference.scalar_schemas import Schema, nullable
 from arroyo_core.graph.spec import ALIAS, ID, INT64_MAX, MAX_KEEP, MAX_PARALLELISM, NAME, SHA256
 from arroyo_core.plugin import PluginSet
 
-DIALECT = "http://json-schema.org/draft-07/schema#"
 _NODE = "node"
 _PARAMETER_TYPES = {
     "string": "Text.",

@@ -145,7 +145,9 @@ def test_the_schema_is_printed_or_written(tmp_path, capsys):
     path = tmp_path / "arroyo.schema.json"
     assert main(["schema", "-o", str(path)]) == 0
     assert path.read_text(encoding="utf-8") == printed
-    assert "operators" in capsys.readouterr().out
+    assert "arroyo-std" in capsys.readouterr().out
+    assert main(["schema", "--tests"]) == 0
+    assert json.loads(capsys.readouterr().out)["title"] == "arroyo tests"
 
 
 def test_a_schema_that_cannot_be_written_is_a_mistake(tmp_path, capsys):

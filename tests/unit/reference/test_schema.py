@@ -3,10 +3,13 @@
 import re
 from pathlib import Path
 
+import jsonschema
 import pytest
 import yaml
 
 from arroyo_core.graph import cases, parameters, spec
+from arroyo_core.graph.reference import case_schema
+from arroyo_core.testing.cases import files
 
 ROOT = Path(__file__).resolve().parents[3]
 BROKEN = sorted((ROOT / "tests" / "broken").glob("*.yaml"))
@@ -14,9 +17,10 @@ PIPELINES = sorted(
     path
     for folder in ("examples", "tests/golden/pipelines", "tests/nexmark/udfs")
     for path in (ROOT / folder).rglob("*.yaml")
-    # Tests beside a pipeline are files of another shape.
+    # Tests beside a pipeline, and parts that are included, are files of another shape.
     if re.search(r"^nodes:", path.read_text(encoding="utf-8"), re.MULTILINE)
 )
+TEST_FILES = sorted((ROOT / "examples").rglob("*_test.yaml"))
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("plugins/[!_]*/README.md")])
 
 COLUMNS = "the columns of a stream are known when the pipeline is planned"
@@ -64,6 +68,15 @@ def test_examples_are_accepted(path, problems):
 
 def test_there_are_examples():
     assert len(PIPELINES) > 50
+    assert len(TEST_FILES) > 1
+
+
+@pytest.mark.parametrize("path", TEST_FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_of_tests_are_accepted(path, editor_loader):
+    document = yaml.load(path.read_text(encoding="utf-8"), editor_loader)
+    validator = jsonschema.Draft7Validator(case_schema.case_file_schema())
+    assert [error.message for error in validator.iter_errors(document)] == []
+    assert not validator.is_valid({**document, "test": []})
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -87,6 +100,7 @@ def test_the_sections_have_the_keys_that_the_reader_accepts(schema):
     assert set(parameter["properties"]) == set(parameters._KEYS)
     assert set(tests) == set(cases.CASE_KEYS)
     assert set(tests["steps"]["items"]["properties"]) == set(cases.STEP_KEYS)
+    assert tuple(case_schema.case_file_schema()["properties"]) == files._KEYS
 
 
 NODES = """
