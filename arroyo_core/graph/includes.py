@@ -15,6 +15,8 @@ from arroyo_core.graph.text import decode
 INCLUDE = "!include"
 #: How often files may be included in all: files that include one another twice would double at each step.
 MAX_INCLUDES = 1_000
+#: How many files may be open at once, each included by the one before.
+MAX_OPEN = 32
 
 
 @dataclass(slots=True)
@@ -50,6 +52,9 @@ class Includes:
         if any(_is_same(file, other) for other in self._open):
             way = " -> ".join([*self._open, file])
             mistakes.add(f"the files include one another: {way}", at=at, value=path)
+            return None
+        if len(self._open) >= MAX_OPEN:
+            mistakes.add(f"files include one another more than {MAX_OPEN} deep", at=at, value=path)
             return None
         self._count += 1
         if self._count > MAX_INCLUDES:

@@ -209,13 +209,12 @@ def _folded(text: Text, indent: int) -> list[str]:
         return _literal(text.value, indent) if text.value.strip("\n") else [_quoted(text.value)]
     width = len(content[0]) - len(content[0].lstrip(" "))
     body = [line[width:] if line.strip(" ") else "" for line in rest]
-    if not sign.endswith("+"):
-        while body and not body[-1]:
-            body.pop()
-    elif body and not body[-1]:
-        # What is behind the last line break.
+    while body and not body[-1]:
         body.pop()
-    return [sign, *_indented(body, indent)]
+    # The line breaks at the end are said by the sign, and those after the first by blank lines.
+    breaks = len(text.value) - len(text.value.rstrip("\n"))
+    chomping = "-" if breaks == 0 else "+" if breaks > 1 else ""
+    return [f">{chomping}", *_indented([*body, *[""] * (breaks - 1)], indent)]
 
 
 def _indicator(body: Sequence[str]) -> str:

@@ -2,12 +2,18 @@
 
 import json
 import re
+import sys
+import types
 from pathlib import Path
 
 import pytest
 
+from arroyo_core import Pipeline
 from arroyo_core.api import UnboundedState
 from arroyo_core.cli.main import main
+from arroyo_core.cli.parameters import given_parameters
+from arroyo_core.errors import InvalidPipelineError, StateError
+from arroyo_core.testing import run_in_process
 
 DOCS = Path(__file__).parents[3] / "docs"
 PIPELINES = (DOCS / "pipelines.md").read_text()
@@ -62,6 +68,20 @@ def test_a_wrong_value_is_a_mistake(documented, setting, message, capsys):
     assert message in capsys.readouterr().err
 
 
+def test_run_gives_the_values_to_the_pipeline(documented, monkeypatch):
+    found = []
+    run = types.SimpleNamespace(run=lambda args: found.append(given_parameters(args)) or 0)
+    monkeypatch.setitem(sys.modules, "arroyo_core.cli.run", run)
+    assert main(["run", documented, "--set", "stage=dev", "--set", "price=a=b"]) == 0
+    assert found == [{"stage": "dev", "price": "a=b"}]
+
+
+def test_python_gives_values_too(documented):
+    assert Pipeline.from_yaml(documented, parameters={"stage": "dev", "price": 7}).plan.job_id == "hot_items_dev"
+    with pytest.raises(InvalidPipelineError, match="needs a value: --set stage=VALUE"):
+        Pipeline.from_yaml(documented)
+
+
 @pytest.mark.parametrize("setting", ["price", "=1", ""])
 def test_what_is_no_setting_is_refused(documented, setting, capsys):
     with pytest.raises(SystemExit) as ended:
@@ -97,3 +117,32 @@ def test_the_method_in_the_document_of_lint_is_an_answer():
     names = {"UnboundedState": UnboundedState}
     exec(compile(block, "lint.py", "exec"), names)
     assert isinstance(names["unbounded_state"](None, []), UnboundedState)
+
+
+def test_a_checkpoint_notices_another_value_as_it_notices_another_text(tmp_path, capsys):
+    text = """\
+name: totals
+parameters: {key: {default: bidder}}
+checkpoint: {url: STATE}
+nodes:
+  - {id: bids, operator: nexmark.source, config: {events: 500}}
+  - id: counts
+    operator: std.updating_aggregate
+    inputs: [bids]
+    config: {keys: ["${key}"], aggregates: [{function: count}]}
+  - {id: out, operator: std.blackhole, inputs: [counts]}
+""".replace("STATE", str(tmp_path / "state"))
+    path, other = tmp_path / "p.yaml", tmp_path / "other.yaml"
+    path.write_text(text)
+    other.write_text(text.replace("default: bidder", "default: channel"))
+    run_in_process(path, parameters={"key": "bidder"})
+    against = ["--against", str(tmp_path / "state")]
+    assert main(["plan", str(path), *against]) == 0
+    capsys.readouterr()
+    assert main(["plan", str(path), "--set", "key=channel", *against]) == 2
+    noticed = capsys.readouterr().out
+    assert "incompatible" in noticed
+    assert main(["plan", str(other), *against]) == 2
+    assert capsys.readouterr().out == noticed
+    with pytest.raises(StateError):
+        run_in_process(path, parameters={"key": "channel"})

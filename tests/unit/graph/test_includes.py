@@ -2,7 +2,7 @@ import pytest
 
 from arroyo_core.errors import InvalidPipelineError
 from arroyo_core.graph import plan_pipeline, plan_text
-from arroyo_core.graph.includes import MAX_INCLUDES
+from arroyo_core.graph.includes import MAX_INCLUDES, MAX_OPEN
 
 WHOLE = """\
 name: test
@@ -152,6 +152,12 @@ def test_files_that_double_at_each_step_come_to_an_end(write, mistakes):
     files = {f"f{i}.yaml": f"[!include f{i + 1}.yaml, !include f{i + 1}.yaml]" for i in range(12)}
     path = write(files | {"f12.yaml": "x", "p.yaml": "name: test\nnodes: !include f0.yaml\n"})
     assert any(f"may include {MAX_INCLUDES} files at most" in one for one in mistakes(path))
+
+
+def test_a_long_chain_of_files_comes_to_an_end(write, mistakes):
+    files = {f"f{i}.yaml": f"!include f{i + 1}.yaml" for i in range(2 * MAX_OPEN)}
+    path = write(files | {"p.yaml": "name: test\nnodes: !include f0.yaml\n"})
+    assert mistakes(path) == [f"f{MAX_OPEN - 2}.yaml:1:1: files include one another more than {MAX_OPEN} deep"]
 
 
 def test_depth_counts_through_files(write, mistakes):
