@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 import sys
 import time
 import types
@@ -32,10 +31,22 @@ def only(findings) -> Finding:
 
 
 @pytest.fixture(autouse=True)
-def _own_caches(tmp_path_factory, monkeypatch):
-    folder = tmp_path_factory.mktemp("caches")
+def _healthy_machine(tmp_path_factory, monkeypatch):
+    """Caches, a Java and memory that do not depend on the machine under the tests."""
+    folder = tmp_path_factory.mktemp("machine")
     for variable in ("ARROYO_STATE_CACHE", "ARROYO_UDF_CACHE"):
         monkeypatch.setenv(variable, str(folder / variable.lower()))
+    write_java(folder, "17.0.1")
+    monkeypatch.setenv("JAVA_HOME", str(folder))
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    monkeypatch.setattr(machine, "_available_memory", lambda: 2**36)
+
+
+def write_java(home: Path, version: str) -> None:
+    java = home / "bin/java"
+    java.parent.mkdir(exist_ok=True)
+    java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
+    java.chmod(0o755)
 
 
 def test_a_healthy_machine_has_a_line_for_each_check(tmp_path, capsys):
@@ -85,15 +96,19 @@ def test_the_pipelines_own_store_is_checked(tmp_path, capsys):
     assert f"-> arroyo validate {file}" in capsys.readouterr().out
 
 
+def test_java_is_found(monkeypatch):
+    finding = only(machine.check_java_found())
+    assert finding.level is Level.OK
+    assert finding.message.startswith("Java 17 at ")
+    assert "JAVA_HOME is" in finding.message
+
+
 def test_missing_and_old_java_fail_with_advice(tmp_path, monkeypatch):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     finding = only(machine.check_java_found())
     assert (finding.level, "no Java found in JAVA_HOME" in finding.message) == (Level.FAILED, True)
     assert "install it" in finding.mend
-    java = tmp_path / "bin/java"
-    java.parent.mkdir()
-    java.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_1\"' >&2\n")
-    java.chmod(java.stat().st_mode | stat.S_IEXEC)
+    write_java(tmp_path, "1.8.0_1")
     assert "is Java 8" in only(machine.check_java_found()).message
 
 

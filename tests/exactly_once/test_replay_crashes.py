@@ -86,14 +86,11 @@ def output(disk: Disk) -> Counter[tuple[int, int]]:
 @pytest.fixture(scope="module")
 def disk():
     """The store after the pipeline ran, with three dead letters."""
-    patch = pytest.MonkeyPatch()
-    patch.setenv("ARROYO_STATE_CACHE", "off")
     lines = [json.dumps({"n": number, "place": place}) for place, number in enumerate(NUMBERS)]
     disk = Disk({f"{ROOT}/in/orders.json": "\n".join(lines).encode()}, {ROOT, f"{ROOT}/in"})
     with running(disk, Life()):
         run(plan("12 / n"))
-    yield disk
-    patch.undo()
+    return disk
 
 
 @pytest.fixture(scope="module")
