@@ -90,17 +90,18 @@ def _reap_orphans(session: int) -> float:
     """The processor time of those that outlived their parents; who lingers too long is killed."""
     cpu_s = 0.0
     deadline = time.monotonic() + LINGER_S
-    while session_pids(session):
+    while left := session_pids(session):
         if time.monotonic() > deadline:
             kill_session(session)
-        try:
-            pid, _, used = os.wait4(-1, os.WNOHANG)
-        except ChildProcessError:
-            pid = 0
-        if pid:
-            cpu_s += used.ru_utime + used.ru_stime
-        else:
-            time.sleep(0.02)
+        for pid in left:
+            try:
+                ended, _, used = os.wait4(pid, os.WNOHANG)
+            except ChildProcessError:
+                # It still has a parent of its own.
+                continue
+            if ended:
+                cpu_s += used.ru_utime + used.ru_stime
+        time.sleep(0.02)
     return cpu_s
 
 
