@@ -75,9 +75,9 @@ def _fields(fields: Sequence[FieldDoc], path: str = "") -> list[str]:
             lines = [f"- `{choice.name}`: {choice.description}".removesuffix(": ") for choice in field.choices]
             parts += [f"### `{title}`", f"One of these{also}:", "\n".join(lines)]
         if field.fields:
-            is_list = field.type.startswith("list")
-            inner = _fields(field.fields, f"{title}[]." if is_list else f"{title}.")
-            parts += [f"### `{title}`", "Each of them has:" if is_list else "It has:", *inner]
+            is_single = field.type == "mapping"
+            inner = _fields(field.fields, f"{title}." if is_single else f"{title}[].")
+            parts += [f"### `{title}`", "It has:" if is_single else "Each of them has:", *inner]
     return parts
 
 
