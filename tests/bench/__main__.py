@@ -11,6 +11,7 @@ Parts: `queries`, and the cases of `tests/bench_epochs` by their names. Each eng
 by uv from `tests/bench/requirements-ENGINE.txt` when it is first needed; one that cannot be installed is reported.
 Results accumulate below `build/bench/results`, a file for each engine and query, and in `build/bench/epochs`. A new
 measurement replaces the one before, so that parts can be run at any time, and the page is made from all that is there.
+It goes to `docs` once ours has 3 runs on 10 million events of all queries that are compared; before, to `build/bench`.
 Environments, data and results go with `rm -r build/bench`.
 """
 
@@ -27,7 +28,7 @@ from pathlib import Path
 sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "bench_epochs"))
 
 from chart import draw
-from engines import ENGINES
+from engines import ENGINES, OURS
 from environments import BUILD, ROOT
 from epoch_cases import CASES, load_seconds, sections
 from measuring import RESULTS, Measurer
@@ -38,6 +39,7 @@ from running import positive
 
 EPOCHS = ROOT / "tests" / "bench_epochs"
 DEFAULT_EVENTS = 10_000_000
+DEFAULT_RUNS = 3
 SMOKE_EVENTS = 20_000
 #: Those that are installed in seconds.
 SMOKE_ENGINES = ("arroyo", "structured_streaming", "duckdb", "polars", "pyarrow", "bytewax")
@@ -74,7 +76,7 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("command", nargs="?", choices=("run", "report", "smoke"), default="run")
     parser.add_argument("--events", type=positive, default=DEFAULT_EVENTS, help="events of all kinds; 10 million")
-    parser.add_argument("--runs", type=positive, default=3, help="runs of every engine on every query; 3")
+    parser.add_argument("--runs", type=positive, default=DEFAULT_RUNS, help="runs of every engine on every query; 3")
     parser.add_argument("--engines", type=_names(ENGINES), default=list(ENGINES), help=", ".join(ENGINES))
     parser.add_argument(
         "--queries", type=_names(QUERIES), default=list(QUERIES), help="q0,q1,...; all have all but peers"
@@ -110,15 +112,24 @@ def _limit(text: str) -> tuple[str, int]:
 
 
 def write_page(results: Results) -> None:
-    """The page goes to `docs`, where it can be compared with the one before."""
+    """Below `build/bench`; in `docs`, too, where ours was measured on all the events and often enough."""
     rates = {
         query: {name: found.rate for name in ENGINES if (found := results.right(name, query))} for query in COMPARED
     }
     titles = {name: engine.title for name, engine in ENGINES.items()}
-    (ROOT / "docs" / CHART).write_text(draw(rates, titles, list(ENGINES)))
-    page = document(results, load_seconds(), sections())
-    (ROOT / "docs" / "benchmarks.md").write_text(page)
-    print(f"\n{page}\nwritten to docs/benchmarks.md")
+    picture, page = draw(rates, titles, list(ENGINES)), document(results, load_seconds(), sections())
+    folders = [BUILD, *([ROOT / "docs"] if is_complete(results) else [])]
+    BUILD.mkdir(parents=True, exist_ok=True)
+    for folder in folders:
+        (folder / CHART).write_text(picture)
+        (folder / "benchmarks.md").write_text(page)
+    print(f"\n{page}\nwritten to {', '.join(str(folder.relative_to(ROOT)) for folder in folders)}")
+
+
+def is_complete(results: Results) -> bool:
+    """Whether the page is worth keeping: all compared queries of ours, on as many events, as often as by default."""
+    found = [results.get(OURS, query) for query in COMPARED]
+    return all(result and result.events >= DEFAULT_EVENTS and len(result.runs) >= DEFAULT_RUNS for result in found)
 
 
 def smoke() -> int:

@@ -63,7 +63,7 @@ ENGINES = {
             environment="flink",
             script="engine_flink.py",
             format="csv",
-            max_events=2_000_000,
+            max_events=5_000_000,
             note="exactly-once checkpoints every 10 s; pip's Flink reads no Parquet, so CSV in and out (q18: "
             "Debezium's JSON out), times in milliseconds, one file, since rows of several come too late; net runtime "
             "as Flink tells it",
@@ -75,7 +75,7 @@ ENGINES = {
             environment="arroyo",
             script="engine_arroyo.py",
             format="csv_header",
-            max_events=2_000_000,
+            max_events=5_000_000,
             note="as above, with the rows of PyFlink's files, CSV in and out (q18: Debezium's JSON out)",
         ),
         Engine(

@@ -31,12 +31,12 @@ def about() -> dict[str, object]:
 
 
 def commit() -> str:
-    """The commit, with a plus where the code of the packages differs from it."""
+    """The last commit that changed the code of the packages, with a plus where that differs from it."""
     if not (ROOT / ".git").exists():
         return "unknown"
-    name = _output("git", "rev-parse", "--short=10", "HEAD") or "unknown"
-    is_changed = _output("git", "status", "--porcelain", "--", "arroyo_core", "plugins/*/src")
-    return name + ("+" if is_changed else "")
+    measured = ("arroyo_core", "plugins/*/src")
+    name = _output("git", "log", "-1", "--format=%h", "--abbrev=10", "--", *measured) or "unknown"
+    return name + ("+" if _output("git", "status", "--porcelain", "--", *measured) else "")
 
 
 def java_version() -> str:

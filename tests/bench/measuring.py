@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -111,28 +111,29 @@ class Measurer:
         cores: int = PARALLELISM,
     ) -> tuple[Run, dict[str, str]]:
         """A run, and the versions that the engine tells; a wrong answer is told and not timed."""
-        folder = BUILD / "run"
-        shutil.rmtree(folder, ignore_errors=True)
-        (folder / "scratch").mkdir(parents=True)
-        task = Task(
-            case=query.name,
-            data=str(dataset.folder),
-            answer=str(folder / "answer"),
-            scratch=str(folder / "scratch"),
-            format=dataset.format,
-            cores=cores,
-        )
-        task.write(folder / "task.json")
-        try:
+        # Of its own: two benchmarks may run at once, if only to see whether they work.
+        with tempfile.TemporaryDirectory(prefix="run-", dir=BUILD) as name:
+            folder = Path(name)
+            (folder / "scratch").mkdir()
+            task = Task(
+                case=query.name,
+                data=str(dataset.folder),
+                answer=str(folder / "answer"),
+                scratch=str(folder / "scratch"),
+                format=dataset.format,
+                cores=cores,
+            )
+            task.write(folder / "task.json")
             command = [python, engine.path, folder / "task.json", folder / "timing.json"]
-            usage = run_tree(command, folder=folder, timeout_s=TIMEOUT_S)
+            try:
+                usage = run_tree(command, folder=folder, timeout_s=TIMEOUT_S)
+            except BenchError as error:
+                return Run(wrong=f"failed: {error}"), {}
             timing = Timing.read(folder / "timing.json")
-            answers.check(query, folder / "answer", timing)
-        except BenchError as error:
-            return Run(wrong=f"failed: {error}"), {}
-        except WrongAnswerError as error:
-            return Run(wrong=f"wrong: {error}"), timing.versions
-        shutil.rmtree(folder)
+            try:
+                answers.check(query, folder / "answer", timing)
+            except WrongAnswerError as error:
+                return Run(wrong=f"wrong: {error}"), timing.versions
         run = Run(
             job_s=timing.job_s,
             process_s=usage.process_s,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
@@ -85,6 +86,21 @@ def test_an_engine_that_is_not_installed_is_reported(load):
     page = load("report").document(load("results").Results([result, make(load, "arroyo", "q0", 1.0)]), {}, "")
     assert "Pathway, q0: not installed: no wheel for this Python" in page
     assert "not installed |" in page
+
+
+def test_the_page_is_kept_only_once_ours_has_been_measured_in_full(load):
+    spec = importlib.util.spec_from_file_location("bench_main", HERE / "__main__.py")
+    main = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(main)
+    compared = load("queries").COMPARED
+    full = [make(load, "arroyo", query, 1.0, 1.0, 1.0, rows=main.DEFAULT_EVENTS) for query in compared]
+    small = make(load, "arroyo", compared[0], 1.0, 1.0, 1.0, rows=1000)
+    once = make(load, "arroyo", compared[0], 1.0, rows=main.DEFAULT_EVENTS)
+    results = load("results").Results
+    assert main.is_complete(results(full))
+    assert not main.is_complete(results(full[1:]))
+    assert not main.is_complete(results([*full[1:], small]))
+    assert not main.is_complete(results([*full[1:], once]))
 
 
 def test_results_accumulate_and_a_new_one_replaces_the_old(load, tmp_path: Path):
