@@ -124,7 +124,7 @@ CASES = [
     ),
     OperatorCase("std.project", {"expressions": {"w": "v * 2", "up": "upper(k)"}, "keep": ["v", "at"]}, [EVENTS]),
     OperatorCase("std.project", {"drop": ["k"]}, [EVENTS], id="std.project that drops", is_ordered=True),
-    OperatorCase("std.sql", {"query": "select k, v + 1 as w, at from input where v is not null"}, [EVENTS]),
+    OperatorCase("std.sql", {"query": "select upper(k) as k, v + 1 as w, at from input where v is not null"}, [EVENTS]),
     OperatorCase("std.key_by", {"keys": ["k"]}, [EVENTS], is_ordered=True),
     OperatorCase("std.watermark", {"column": "at", "max_lateness": "2s", "idle_time": "1m"}, [Stream(EVENTS.rows)]),
     OperatorCase("std.union", {}, [EVENTS, OTHERS]),

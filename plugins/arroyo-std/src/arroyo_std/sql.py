@@ -107,6 +107,9 @@ class CompiledExpressions:
         Raises `DataError` naming the expression where a row cannot be computed (a division by
         zero, a text that is no number), and `UdfError` where a user function fails.
         """
+        if batch.num_rows == 0:
+            # DataFusion panics over an empty slice of a column of texts.
+            return pa.RecordBatch.from_pylist([], schema=self.schema)
         try:
             return self.execute(batch)
         except Exception as error:

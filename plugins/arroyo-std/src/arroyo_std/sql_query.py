@@ -85,6 +85,9 @@ class CompiledQuery:
         Raises `DataError` where a row cannot be computed (a division by zero, a text that is no number), and
         `UdfError` where a user function fails.
         """
+        if batch.num_rows == 0:
+            # DataFusion panics over an empty slice of a column of texts.
+            return None
         try:
             return self.execute(batch)
         except Exception as error:
