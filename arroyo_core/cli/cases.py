@@ -76,11 +76,8 @@ def test(args: argparse.Namespace) -> int:
     files = [_chosen(file, args.pattern) for file in load_case_files(paths)]
     if not any(file.cases for file in files):
         raise SetupError(_nothing_found(args))
-    # What jobs log about themselves is no news in a test.
-    logging.getLogger("arroyo_core").addHandler(logging.NullHandler())
-    logging.getLogger("arroyo_core").propagate = False
     results: list[CaseResult | CrashResult] = []
-    with _places(args) as new_place:
+    with _quiet(), _places(args) as new_place:
         for file in files:
             if file.cases:
                 results += _run_file(file, args, new_place)
@@ -180,6 +177,21 @@ def _pipeline(path: Path, args: argparse.Namespace) -> PipelineCases:
     from arroyo_core.testing.cases.suite import PipelineCases
 
     return PipelineCases(path, bundles=bundle_opener(args), parameters=given_parameters(args))
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """What jobs log about themselves is no news in a test."""
+    logger = logging.getLogger("arroyo_core")
+    before = logger.propagate
+    handler = logging.NullHandler()
+    logger.addHandler(handler)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.propagate = before
+        logger.removeHandler(handler)
 
 
 @contextlib.contextmanager

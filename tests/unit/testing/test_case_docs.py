@@ -14,8 +14,7 @@ EXAMPLES = ["examples/csv_to_parquet.yaml", "examples/union_of_streams.yaml", "e
 def blocks(tmp_path, monkeypatch):
     """The YAML of the document, in a folder in which its pipeline finds its file."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "orders.csv").write_text("order_id,country,amount,ordered_at\n")
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     found = re.findall(r"^```yaml\n(.*?)^```", DOCUMENT.read_text(), re.MULTILINE | re.DOTALL)
     (tmp_path / "orders.yaml").write_text(found[0])
     return found
