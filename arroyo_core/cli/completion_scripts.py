@@ -140,10 +140,9 @@ def _fish_lines(command: Command, commands: Sequence[Command]) -> Iterator[str]:
         flags = " ".join(f"-l {flag[2:]}" if flag.startswith("--") else f"-s {flag[1:]}" for flag in option.flags)
         value = f" {_fish_value(option.value)}" if option.value is not None else ""
         yield f"{at} {flags}{value} -d {_fish_quoted(option.help)}\n"
-    if command.values:
-        # Fish does not count: whatever one of them can be is offered.
-        for value in dict.fromkeys(command.values):
-            yield f"{at} {_fish_value(value, is_option=False)}\n"
+    # Fish does not count: whatever one of them can be is offered.
+    for positional in dict.fromkeys(command.values):
+        yield f"{at} {_fish_value(positional, is_option=False)}\n"
 
 
 def _fish_value(value: Value, *, is_option: bool = True) -> str:
