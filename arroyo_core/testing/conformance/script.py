@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from arroyo_core.testing.conformance.cases import Stream
 
 #: More boundaries than this are thinned out.
-MAX_BOUNDARIES = 6
+MAX_BOUNDARIES = 5
 #: Into how many batches a block of rows is cut at most.
 MAX_PIECES = 24
 

@@ -69,7 +69,7 @@ def test_a_counter_that_outlives_the_operator_is_named(operator, named, check):
 
 OPERATOR_FAULTS = [
     ("first_of_batch", "any_cut_into_batches", "another result with one row per batch: 5 rows are too many"),
-    ("count_by_subtask", "any_parallelism", "another result at parallelism 2"),
+    ("count_by_subtask", "any_parallelism", "another result at parallelism 3"),
     ("other_type", "produces_its_schema", "the column 'n' as int64, but output_schema() declares int32: cast it"),
     (
         "null_where_none",
