@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from arroyo_core.graph.lint.findings import CODES, Finding
 from arroyo_core.graph.lint.ignores import silence
 from arroyo_core.graph.lint.operators import lint_operators
@@ -26,5 +28,8 @@ def lint_pipeline(pipeline: PlannedPipeline, *, plugins: PluginSet) -> list[Find
         *lint_unused(pipeline),
     ]
     mistakes.raise_if_any()
+    hidden = {(finding.at.file, finding.at.line) for finding in found if not finding.shows_line}
+    # Also for what else is found in a line with a secret, silenced or not.
+    found = [replace(one, shows_line=(one.at.file, one.at.line) not in hidden) for one in found]
     left = silence(found, pipeline.written.texts)
     return sorted(left, key=lambda finding: (finding.at.file, finding.at.line, finding.at.column, finding.code))

@@ -292,6 +292,16 @@ def test_secrets_are_found_with_their_place_and_not_shown(findings):
     assert not any("hunter2" in finding.message + finding.mend or finding.shows_line for finding in found)
 
 
+@pytest.mark.parametrize("comment", ["", "  # arroyo: ignore[secret-in-clear]"])
+def test_a_line_with_a_secret_is_not_shown_for_what_else_is_in_it(findings, comment):
+    rows = [("a", "source", ""), ("b", "any", "a", "password: hunter2, grows: rows"), ("s", "sink", "b")]
+    lines = nodes(*rows).splitlines()
+    lines[3] += comment
+    found = findings("\n".join(lines), full=True)
+    assert [finding.code for finding in found][:1] == ["unbounded-state"]
+    assert not any(finding.shows_line for finding in found)
+
+
 @pytest.mark.parametrize(
     ("config", "count"),
     [
