@@ -13,41 +13,22 @@ import pytest
 from arroyo_core.cli.main import main
 from arroyo_core.testing import run_in_process
 
+from ...document_pages import read_commands, shown_pattern
+
 PAGE = Path(__file__).parents[3] / "docs" / "trouble.md"
 STEP = re.compile(r"^```(\w+)\n(.*?)^```|^<!-- (a byte of .*?) -->", re.MULTILINE | re.DOTALL)
-ANY = "..."
-
-
-def shown_pattern(lines: list[str]) -> str:
-    """`...` stands for a part of a line, and alone for any lines; how columns are aligned does not count."""
-    parts = []
-    for line in lines:
-        if line == ANY:
-            parts.append(r"(?:.*\n)*")
-        else:
-            words = [re.escape(word).replace(re.escape(ANY), ".*") for word in line.split()]
-            parts.append(r"\s*" + r"\s+".join(words).replace(r"\s+.*", r"\s*.*") + r"\s*\n")
-    return "".join(parts)
 
 
 def run_console(block: str, capsys) -> int:
     """Run the commands of a block, and compare what each prints."""
-    commands: list[tuple[str, list[str]]] = []
-    for line in block.splitlines():
-        if line.startswith("$ "):
-            commands.append((line[2:], []))
-        else:
-            commands[-1][1].append(line)
-    for command, shown in commands:
-        _, *arguments = shlex.split(command)
+    commands = list(read_commands(block))
+    for command in commands:
+        _, *arguments = shlex.split(command.line)
         if arguments[0] == "run":
             run_in_process(arguments[1])
             continue
         main(arguments)
-        printed = capsys.readouterr().out
-        assert re.fullmatch(shown_pattern(shown), printed), f"{command}\nprints:\n{printed}\nshown:\n" + "\n".join(
-            shown
-        )
+        command.check(capsys.readouterr().out)
     return len(commands)
 
 
