@@ -1,0 +1,111 @@
+"""The guides of docs/ run as they are written, page by page; Spark is replaced by waves in this process."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import shlex
+import sys
+
+import duckdb
+import pytest
+
+from arroyo_core.cli import run as run_command
+from arroyo_core.cli.main import main
+from arroyo_core.runtime.job import Job
+from arroyo_core.runtime.local import LocalExecutor
+from arroyo_core.spark.pipeline import Pipeline
+
+from ..document_pages import ROOT, read_commands, read_steps
+
+PAGES = [
+    "docs/epochs-and-waves.md",
+    "docs/exactly-once.md",
+    "docs/on-a-cluster.md",
+    "docs/on-s3.md",
+    "docs/on-spark-connect.md",
+    "docs/read-state.md",
+    "docs/ship-functions.md",
+    "docs/upgrade.md",
+    "docs/write-a-sink.md",
+    "docs/write-a-source.md",
+]
+
+#: Blocks that no test runs, by page, and why. A new one is added here too, so that it is seen.
+NOT_RUN = {
+    "docs/on-a-cluster.md": ["it needs a cluster", "it needs a cluster", "it needs a cluster"],
+    "docs/on-s3.md": ["it needs a bucket"],
+    "docs/on-spark-connect.md": ["it needs a server", "it needs a server"],
+    "docs/upgrade.md": ["the job above has ended"],
+}
+
+
+@pytest.fixture
+def without_spark(monkeypatch):
+    """`arroyo run` in this process."""
+
+    def run_here(self, session, **options):
+        url = self.plan.checkpoint.url
+        return Job(self.plan, LocalExecutor(self.plugins), plugins=self.plugins, storage_url=url, **options).run()
+
+    monkeypatch.setattr(run_command, "create_session", lambda *arguments, **options: None)
+    monkeypatch.setattr(run_command, "stop_session", lambda session: None)
+    monkeypatch.setattr(Pipeline, "run", run_here)
+    loggers = [logging.getLogger(), logging.getLogger("arroyo_core")]
+    before = [list(logger.handlers) for logger in loggers]
+    yield
+    for logger, handlers in zip(loggers, before, strict=True):
+        logger.handlers = handlers
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty folder, in which modules that a page writes can be imported."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        if getattr(sys.modules[name], "__file__", None) and str(tmp_path) in str(sys.modules[name].__file__):
+            del sys.modules[name]
+
+
+def run_command_line(line):
+    """What the command prints, to stdout and stderr together."""
+    name, *arguments = shlex.split(line)
+    assert name == "arroyo", line
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+        main(arguments)
+    return printed.getvalue()
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.usefixtures("without_spark")
+def test_a_page_runs_as_it_is_written(page, folder):
+    names = {"__name__": "page"}
+    not_run = []
+    for step in read_steps(ROOT / page):
+        if step.reason is not None:
+            not_run.append(step.reason)
+        elif step.name is not None:
+            path = folder / step.name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(step.text, encoding="utf-8")
+        elif step.kind == "console":
+            for command in read_commands(step.text):
+                command.check(run_command_line(command.line))
+        elif step.kind == "python":
+            exec(compile(step.text, page, "exec"), names)
+        else:
+            assert step.kind == "sql", f"{page}: a block of {step.kind} is neither a file nor run"
+            duckdb.sql(step.text).fetchall()
+    assert not_run == NOT_RUN.get(page, [])
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_command_is_hidden_from_the_tests(page):
+    """Indented commands are not run: these pages show commands in `console` blocks only."""
+    for line in (ROOT / page).read_text(encoding="utf-8").splitlines():
+        assert not line.startswith(("    arroyo ", "    $ ")), line
