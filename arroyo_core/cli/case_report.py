@@ -111,7 +111,8 @@ def junit_xml(results: Iterable[CaseResult | CrashResult]) -> bytes:
                 failure = ElementTree.SubElement(case, "failure", message=message.splitlines()[0])
                 failure.text = message
     ElementTree.indent(suites)
-    return ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True) + b"\n"
+    text: bytes = ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True)
+    return text + b"\n"
 
 
 def _failure_message(result: CaseResult | CrashResult) -> str | None:
