@@ -63,14 +63,16 @@ def test_links_inside_the_repository_lead_somewhere(document):
 def test_every_make_target_that_is_named_exists(document):
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
-    named = set(re.findall(r"(?:`|^    )make ([a-z-]+)", document.read_text(encoding="utf-8"), re.MULTILINE))
+    named = set(re.findall(r"(?:`|^    |^\$ )make ([a-z-]+)", document.read_text(encoding="utf-8"), re.MULTILINE))
     assert named <= targets
 
 
 def test_every_command_of_the_readme_is_one_of_arroyo():
     from arroyo_core.cli.main import main
 
-    for command in set(re.findall(r"^    arroyo ([a-z]+)", (ROOT / "README.md").read_text(encoding="utf-8"), re.M)):
+    commands = set(re.findall(r"(?:^\$ |`)arroyo ([a-z]+)", (ROOT / "README.md").read_text(encoding="utf-8"), re.M))
+    assert {"run", "validate", "test"} <= commands
+    for command in commands:
         with pytest.raises(SystemExit) as ended:
             main([command, "--help"])
         assert ended.value.code == 0

@@ -20,6 +20,7 @@ from arroyo_core.spark.pipeline import Pipeline
 from ..document_pages import ROOT, read_commands, read_steps
 
 PAGES = [
+    "README.md",
     "docs/epochs-and-waves.md",
     "docs/exactly-once.md",
     "docs/on-a-cluster.md",
@@ -34,6 +35,7 @@ PAGES = [
 
 #: Blocks that no test runs, by page, and why. A new one is added here too, so that it is seen.
 NOT_RUN = {
+    "README.md": ["it sets up an environment, and tests all of it"],
     "docs/on-a-cluster.md": ["it needs a cluster", "it needs a cluster", "it needs a cluster"],
     "docs/on-s3.md": ["it needs a bucket"],
     "docs/on-spark-connect.md": ["it needs a server", "it needs a server"],
