@@ -8,6 +8,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "examples").rglob("*.yaml"))
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+#: They need parameters, or files that their page makes first: tests/unit runs them, with these.
+RUN_ELSEWHERE = {"pipelines-1", "pipelines-2", "ship-functions-0", "trouble-0", "trouble-1"}
 
 
 def validate(paths):
@@ -31,8 +33,10 @@ def test_every_pipeline_in_the_documents_is_valid(tmp_path):
     paths = []
     for document in DOCUMENTS:
         for number, pipeline in enumerate(whole_pipelines(document)):
-            paths.append(tmp_path / f"{document.stem}-{number}.yaml")
-            paths[-1].write_text(pipeline)
+            path = tmp_path / f"{document.stem}-{number}.yaml"
+            if path.stem not in RUN_ELSEWHERE:
+                path.write_text(pipeline)
+                paths.append(path)
     assert any(path.name.startswith("README") for path in paths)
     answer = validate(paths)
     assert answer.returncode == 0, answer.stderr
