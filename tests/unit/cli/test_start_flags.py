@@ -63,7 +63,7 @@ def test_every_flag_in_the_documentation_exists(capsys):
     text = (Path(__file__).parents[3] / "docs/pipelines.md").read_text()
     named = set(re.findall(r"--[a-z]+(?:-[a-z]+)*", text))
     known = set()
-    for command in ("run", "plan"):
+    for command in ("run", "plan", "fmt", "lint"):
         with pytest.raises(SystemExit):
             main([command, "--help"])
         known |= set(re.findall(r"--[a-z]+(?:-[a-z]+)*", capsys.readouterr().out))
