@@ -28,7 +28,7 @@ CASES = {
     case.module: case
     for case in (
         Case("bare", "An epoch of two waves and 10 rows, beside a bare Spark job of the same shape", 1.3),
-        Case("empty", "An epoch without rows, beside a bare Spark job of the same shape", 1.3),
+        Case("empty", "An epoch without rows, beside a bare Spark job of the same shape"),
         Case(
             "small",
             "A stateful epoch of 1,000 rows, beside the same micro-batch of Structured Streaming (RocksDB)",
