@@ -35,7 +35,7 @@ class Shell:
         if line == KILL:
             return self._kill()
         with self._start(line, subprocess.PIPE) as process:
-            printed, _ = process.communicate(timeout=240)
+            printed, _ = process.communicate(timeout=400)
         return "".join(each for each in printed.decode().splitlines(keepends=True) if not each.startswith("WARNING: "))
 
     def end(self) -> None:
@@ -71,6 +71,7 @@ def shell(tmp_path):
     shell.end()
 
 
+@pytest.mark.timeout(900)
 def test_the_tutorial_goes_as_it_is_written(shell):
     ran, not_run = [], []
     for step in read_steps(PAGE):

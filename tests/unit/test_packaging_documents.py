@@ -1,6 +1,7 @@
 """What the documents show is true: code runs, links lead somewhere, targets exist."""
 
 import re
+import shlex
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -76,3 +77,24 @@ def test_every_command_of_the_readme_is_one_of_arroyo():
         with pytest.raises(SystemExit) as ended:
             main([command, "--help"])
         assert ended.value.code == 0
+
+
+def shown_commands(document):
+    """The lines that call `arroyo`, without comments and without what follows a pipe or redirection."""
+    for line in re.findall(r"^(?: {4})?(?:\$ )?arroyo (.*)$", document.read_text(encoding="utf-8"), re.MULTILINE):
+        yield re.split(r"\s+(?:#\s|[|>&])", line)[0]
+
+
+def test_every_command_that_is_shown_has_the_arguments_that_arroyo_knows():
+    from arroyo_core.cli.main import _parser
+
+    parser = _parser()
+    # The reference is made from the parser itself, and shows forms of commands.
+    written = [document for document in DOCUMENTS if "reference" not in document.parts]
+    commands = [(document_id(document), command) for document in written for command in shown_commands(document)]
+    assert len(commands) > 50
+    for document, command in commands:
+        try:
+            parser.parse_args(shlex.split(command))
+        except SystemExit:
+            pytest.fail(f"{document}: arroyo {command}")
