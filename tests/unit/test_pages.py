@@ -16,6 +16,7 @@ from arroyo_core.cli.main import main
 from arroyo_core.runtime.job import Job
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.spark.pipeline import Pipeline
+from arroyo_core.state.storage import _provider
 
 from ..document_pages import ROOT, read_commands, read_steps
 
@@ -65,9 +66,12 @@ def without_spark(monkeypatch):
 def folder(tmp_path, monkeypatch):
     """An empty folder, in which modules that a page writes can be imported."""
     monkeypatch.chdir(tmp_path)
+    # A process keeps its providers by URL: `./state` would stay the folder of the page before.
+    _provider.cache_clear()
     monkeypatch.syspath_prepend(str(tmp_path))
     before = set(sys.modules)
     yield tmp_path
+    _provider.cache_clear()
     for name in set(sys.modules) - before:
         if getattr(sys.modules[name], "__file__", None) and str(tmp_path) in str(sys.modules[name].__file__):
             del sys.modules[name]
