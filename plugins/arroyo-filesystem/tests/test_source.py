@@ -312,6 +312,13 @@ def test_csv_without_header_takes_the_names_of_the_schema(files: Any, tmp_path: 
     assert table.to_pylist() == [{"n": 1, "s": "x"}, {"n": 2, "s": "y"}]
 
 
+def test_csv_without_header_is_read_by_position_also_where_columns_are_chosen(files: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("1,x,2.5\n2,y,3.5\n")
+    schema = {"n": "int64", "s": "string", "f": "float64"}
+    table = files.read(tmp_path, schema=schema, csv={"no_header": True}, columns=["f", "n"])
+    assert table.to_pylist() == [{"f": 2.5, "n": 1}, {"f": 3.5, "n": 2}]
+
+
 def test_each_csv_file_has_its_own_header(files: Any, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(b"\xef\xbb\xbfn,s\r\n1,x\r\n")
     (tmp_path / "b.csv").write_text("s,extra,n\ny,?,2\n")

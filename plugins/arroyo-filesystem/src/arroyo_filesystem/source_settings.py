@@ -203,6 +203,6 @@ def _dialect(config: SourceConfig, kind: Format) -> CsvDialect:
         raise ConfigError("files without a header need a declared schema", field="schema")
     return CsvDialect(
         delimiter=delimiter,
-        has_header=not config.csv.no_header,
+        names=tuple(column.name for column in config.schema) if config.csv.no_header else None,
         newlines_in_values=config.csv.newlines_in_values,
     )

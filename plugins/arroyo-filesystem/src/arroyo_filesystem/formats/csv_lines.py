@@ -22,7 +22,8 @@ class CsvDialect:
     """How CSV files are written."""
 
     delimiter: str = ","
-    has_header: bool = True
+    #: The columns of files without a header, all of them; None where each file has one.
+    names: tuple[str, ...] | None = None
     newlines_in_values: bool = False
 
 
@@ -78,10 +79,10 @@ def skips_blank(names: Sequence[str]) -> bool:
     return len(names) > 1
 
 
-def read_header(fs: Any, path: str, dialect: CsvDialect, schema: pa.Schema | None) -> Header:
-    """The header of a file, or the names of the schema where files have none."""
-    if not dialect.has_header:
-        return Header(tuple(schema.names) if schema is not None else (), 0)
+def read_header(fs: Any, path: str, dialect: CsvDialect) -> Header:
+    """The header of a file, or the names of the dialect where files have none."""
+    if dialect.names is not None:
+        return Header(dialect.names, 0)
     blocks = read_blocks(fs, path, start=0, stop=None, max_lines=1, quote_aware=dialect.newlines_in_values)
     first = next(blocks, None)
     blocks.close()

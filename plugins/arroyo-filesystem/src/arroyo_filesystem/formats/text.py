@@ -92,7 +92,7 @@ class TextReader:
             return BlockParser(JsonParser(self._schema).parse, quote_aware=False, skips_blank=True), 0
         if self._kind is Format.DEBEZIUM_JSON:
             return BlockParser(DebeziumParser(self._schema).parse, quote_aware=False, skips_blank=True), 0
-        header = csv_lines.read_header(self._fs, path, self._dialect, self._schema)
+        header = csv_lines.read_header(self._fs, path, self._dialect)
         parser = CsvParser(self._schema, names=header.names, dialect=self._dialect)
         block_parser = BlockParser(
             parser.parse,
@@ -104,7 +104,7 @@ class TextReader:
 
 def read_schema(fs: Any, path: str, *, kind: Format, dialect: CsvDialect) -> pa.Schema:
     """The schema that the first mebibyte of a file suggests; raises `ConfigError` where it suggests none."""
-    header = csv_lines.read_header(fs, path, dialect, None) if kind is Format.CSV else Header((), 0)
+    header = csv_lines.read_header(fs, path, dialect) if kind is Format.CSV else Header((), 0)
     blocks = read_blocks(fs, path, start=header.end, stop=None, max_lines=2**31, quote_aware=dialect.newlines_in_values)
     block = next(blocks, None)
     blocks.close()
