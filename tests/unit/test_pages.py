@@ -43,6 +43,19 @@ NOT_RUN = {
     "docs/upgrade.md": ["the job above has ended"],
 }
 
+#: Pages that another test runs, and where.
+RUN_BY = {
+    "docs/editors.md": "tests/unit/reference/test_editors.py",
+    "docs/lint.md": "tests/unit/cli/test_lint.py",
+    "docs/pipelines.md": "tests/unit/cli/test_parameters.py",
+    "docs/state-tables.md": "tests/unit/state/test_state_docs.py",
+    "docs/test-a-pipeline.md": "tests/unit/testing/test_case_docs.py",
+    "docs/trouble.md": "tests/unit/cli/test_trouble_docs.py",
+    "docs/tutorial.md": "tests/integration/test_tutorial.py",
+    "docs/udfs.md": "tests/unit/test_packaging_documents.py",
+    "docs/write-a-plugin.md": "tests/unit/test_packaging_documents.py",
+}
+
 
 @pytest.fixture
 def without_spark(monkeypatch):
@@ -115,3 +128,11 @@ def test_no_command_is_hidden_from_the_tests(page):
     """Indented commands are not run: these pages show commands in `console` blocks only."""
     for line in (ROOT / page).read_text(encoding="utf-8").splitlines():
         assert not line.startswith(("    arroyo ", "    $ ")), line
+
+
+def test_every_page_with_examples_is_run_by_a_test():
+    pages = {str(path.relative_to(ROOT)): path for path in (ROOT / "docs").glob("*.md")}
+    with_examples = {name for name, path in pages.items() if read_steps(path)}
+    assert with_examples == {*PAGES, *RUN_BY} - {"README.md"}
+    for page, test in RUN_BY.items():
+        assert pages[page].name in (ROOT / test).read_text(encoding="utf-8"), f"{test} does not name {page}"
