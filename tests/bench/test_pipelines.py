@@ -36,7 +36,7 @@ def test_a_pipeline_over_files_answers_as_duckdb(load, root: Path, tmp_path: Pat
         case=query, data=str(dataset.folder), answer=str(tmp_path / "answer"), scratch=str(tmp_path), format=format
     )
     engine = load("engine_arroyo")
-    document = engine.pipeline(task)
+    document = engine.document_of(task)
     file = tmp_path / "pipeline.yaml"
     file.write_text(yaml.safe_dump(document, sort_keys=False))
     assert run_in_process(file).is_finished
