@@ -212,14 +212,15 @@ def get_storage_provider(url: str, options: Mapping[str, Any] | None = None) -> 
     """
     frozen = tuple(sorted((options or {}).items(), key=lambda item: item[0]))
     try:
-        # A forked worker must not share connections with its parent, hence the process id.
-        return _provider(url, frozen, os.getpid())
+        # A forked worker must not share connections with its parent, and a relative path means another place after
+        # a change of the working directory.
+        return _provider(url, frozen, os.getpid(), "" if "://" in url else str(Path.cwd()))
     except TypeError:
         return StorageProvider(url, options=options)
 
 
 @lru_cache(maxsize=64)
-def _provider(url: str, options: tuple[tuple[str, Any], ...], _pid: int) -> StorageProvider:
+def _provider(url: str, options: tuple[tuple[str, Any], ...], _pid: int, _folder: str) -> StorageProvider:
     return StorageProvider(url, options=dict(options))
 
 

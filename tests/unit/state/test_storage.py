@@ -206,3 +206,11 @@ def test_answers_of_stores_to_a_conditional_put_are_understood(codes, created, m
     monkeypatch.setattr(filesystem, "pipe_file", pipe_file)
     storage.write("a" if not created else "b", b"theirs")
     assert storage.put_if_absent("a", b"mine") is created
+
+
+def test_a_relative_path_is_meant_from_the_folder_of_the_moment(tmp_path, monkeypatch):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        get_storage_provider("./state").write("x", name.encode())
+    assert [(tmp_path / name / "state" / "x").read_bytes() for name in ("a", "b")] == [b"a", b"b"]
