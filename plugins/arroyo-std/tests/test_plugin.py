@@ -9,6 +9,7 @@ from arroyo_core.plugin import discover
 
 OPERATORS = [
     "std.asof_join",
+    "std.assign_window",
     "std.async_udf",
     "std.blackhole",
     "std.deduplicate",

@@ -14,7 +14,7 @@ import yaml
 from arroyo_core.errors import InvalidPipelineError, OperatorError
 from arroyo_core.testing import run_in_process
 
-READMES = sorted((Path(__file__).parents[3] / "udfs").glob("*/README.md"))
+READMES = sorted((Path(__file__).parents[3] / "udfs").glob("arroyo-*/README.md"))
 START = datetime(2024, 1, 1, tzinfo=UTC)
 PLACES = [(52.52, 13.405), (48.8566, 2.3522), (-33.8688, 151.2093), (0.0, 180.0)]
 #: Visits of two shops, one every ten seconds for twenty minutes.
