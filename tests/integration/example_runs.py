@@ -147,6 +147,9 @@ def file_rows(path: Path) -> list[SignedRow]:
 
 def json_rows(line: dict[str, Any]) -> list[SignedRow]:
     """The row of a line, or the rows that a change in Debezium's form takes back and adds."""
+    if {"error", "text"} <= line.keys():
+        # A bad line also tells when it was met, and in which epoch.
+        return [signed({name: value for name, value in line.items() if name not in ("epoch", "subtask", "time")})]
     if line.keys() != {"before", "after", "op"}:
         return [signed(line)]
     sides = [(-1, line["before"]), (1, line["after"])]
