@@ -37,9 +37,14 @@ def exchange_for(spark: SparkSession) -> Exchange:
     Spark Connect has no RDDs. With Java's serialisation, each open shuffle file would keep its last hundred objects
     in memory, of some megabytes each.
     """
-    if ".connect." in type(spark).__module__ or spark.conf.get("spark.serializer", None) != KRYO:
+    if is_connect(spark) or spark.conf.get("spark.serializer", None) != KRYO:
         return RowExchange(spark)
     return PairExchange(spark.sparkContext)
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Whether the session is one of Spark Connect, on a server."""
+    return ".connect." in type(spark).__module__
 
 
 class PairExchange:
@@ -91,7 +96,7 @@ class RowExchange:
 
     def tag(self, tag: str, description: str) -> None:
         self._spark.addTag(tag)
-        if ".connect." not in type(self._spark).__module__:
+        if not is_connect(self._spark):
             self._spark.sparkContext.setJobDescription(description)
 
     def cancel(self, tag: str) -> None:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from arroyo_core.errors import SetupError
 from arroyo_core.spark import daemon
 from arroyo_core.spark.class_archive import archive_options
-from arroyo_core.spark.exchanges import KRYO
+from arroyo_core.spark.exchanges import KRYO, is_connect
 from arroyo_core.spark.java import check_java
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def stop_session(session: SparkSession) -> None:
 
 def is_one_machine(spark: SparkSession) -> bool:
     """Whether tasks are known to run on the driver's machine; a Connect server's own `local` is another one's."""
-    if ".connect." in type(spark).__module__:
+    if is_connect(spark):
         return False
     return (spark.conf.get("spark.master", "") or "").startswith("local")
 

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import io
-import logging
 import shlex
 import sys
 
 import duckdb
 import pytest
 
-from arroyo_core.cli import run as run_command
 from arroyo_core.cli.main import main
-from arroyo_core.runtime.job import Job
-from arroyo_core.runtime.local import LocalExecutor
-from arroyo_core.spark.pipeline import Pipeline
-from arroyo_core.state.storage import _provider
 
 from ..document_pages import ROOT, read_commands, read_steps
 
@@ -58,33 +52,12 @@ RUN_BY = {
 
 
 @pytest.fixture
-def without_spark(monkeypatch):
-    """`arroyo run` in this process."""
-
-    def run_here(self, session, **options):
-        url = self.plan.checkpoint.url
-        return Job(self.plan, LocalExecutor(self.plugins), plugins=self.plugins, storage_url=url, **options).run()
-
-    monkeypatch.setattr(run_command, "create_session", lambda *arguments, **options: None)
-    monkeypatch.setattr(run_command, "stop_session", lambda session: None)
-    monkeypatch.setattr(Pipeline, "run", run_here)
-    loggers = [logging.getLogger(), logging.getLogger("arroyo_core")]
-    before = [list(logger.handlers) for logger in loggers]
-    yield
-    for logger, handlers in zip(loggers, before, strict=True):
-        logger.handlers = handlers
-
-
-@pytest.fixture
 def folder(tmp_path, monkeypatch):
     """An empty folder, in which modules that a page writes can be imported."""
     monkeypatch.chdir(tmp_path)
-    # A process keeps its providers by URL: `./state` would stay the folder of the page before.
-    _provider.cache_clear()
     monkeypatch.syspath_prepend(str(tmp_path))
     before = set(sys.modules)
     yield tmp_path
-    _provider.cache_clear()
     for name in set(sys.modules) - before:
         if getattr(sys.modules[name], "__file__", None) and str(tmp_path) in str(sys.modules[name].__file__):
             del sys.modules[name]

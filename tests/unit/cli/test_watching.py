@@ -5,7 +5,6 @@ import errno
 import fcntl
 import io
 import json
-import logging
 import os
 import pty
 import re
@@ -18,12 +17,8 @@ from pathlib import Path
 import pyte
 import pytest
 
-from arroyo_core.cli import run as run_command
 from arroyo_core.cli.main import main
 from arroyo_core.cli.progress import ProgressKind, choose_progress
-from arroyo_core.runtime.job import Job
-from arroyo_core.runtime.local import LocalExecutor
-from arroyo_core.spark.pipeline import Pipeline
 
 ROOT = Path(__file__).resolve().parents[3]
 PIPELINE = """\
@@ -65,24 +60,6 @@ def pipeline(tmp_path):
         return str(path)
 
     return write
-
-
-@pytest.fixture
-def local(monkeypatch):
-    """`main(["run", ...])` without Spark."""
-
-    def run_here(self, session, **options):
-        url = self.plan.checkpoint.url
-        return Job(self.plan, LocalExecutor(self.plugins), plugins=self.plugins, storage_url=url, **options).run()
-
-    monkeypatch.setattr(run_command, "create_session", lambda *arguments, **options: None)
-    monkeypatch.setattr(run_command, "stop_session", lambda session: None)
-    monkeypatch.setattr(Pipeline, "run", run_here)
-    loggers = [logging.getLogger(), logging.getLogger("arroyo_core")]
-    before = [list(logger.handlers) for logger in loggers]
-    yield
-    for logger, handlers in zip(loggers, before, strict=True):
-        logger.handlers = handlers
 
 
 class Terminal:
@@ -203,7 +180,7 @@ def test_rows_in_a_file_are_rows_only(terminal, pipeline, tmp_path):
     assert "watched finished: " in shown.shown
 
 
-def test_pipes_get_a_line_for_each_epoch(local, pipeline, capfd):
+def test_pipes_get_a_line_for_each_epoch(without_spark, pipeline, capfd):
     assert main(["run", pipeline()]) == 0
     shown = capfd.readouterr()
     assert len(re.findall(r"(?m)^epoch +\d+ +[\d,]+ rows in ", shown.err)) >= 3
@@ -212,14 +189,14 @@ def test_pipes_get_a_line_for_each_epoch(local, pipeline, capfd):
     assert len([json.loads(line) for line in shown.out.splitlines()]) == 6
 
 
-def test_progress_none_shows_neither_epochs_nor_summary(local, pipeline, capfd):
+def test_progress_none_shows_neither_epochs_nor_summary(without_spark, pipeline, capfd):
     assert main(["run", pipeline(), "--progress", "none"]) == 0
     shown = capfd.readouterr()
     assert shown.err == "watched: starting Spark (local[*])\n"
     assert len(shown.out.splitlines()) == 6
 
 
-def test_json_is_all_that_stdout_gets(local, pipeline, capfd):
+def test_json_is_all_that_stdout_gets(without_spark, pipeline, capfd):
     assert main(["run", pipeline(), "--output", "json"]) == 0
     shown = capfd.readouterr()
     *epochs, end = [json.loads(line) for line in shown.out.splitlines()]
@@ -232,7 +209,7 @@ def test_json_is_all_that_stdout_gets(local, pipeline, capfd):
     assert "epoch " not in shown.err
 
 
-def test_the_fields_of_the_json_are_these(local, pipeline, capfd):
+def test_the_fields_of_the_json_are_these(without_spark, pipeline, capfd):
     main(["run", pipeline(), "--output", "json"])
     epoch, *_, end = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
     assert set(epoch) == {
@@ -269,7 +246,7 @@ def test_the_fields_of_the_json_are_these(local, pipeline, capfd):
     assert end["operators"][1]["rows_in"] == 60
 
 
-def test_json_tells_of_a_failure(local, pipeline, capfd):
+def test_json_tells_of_a_failure(without_spark, pipeline, capfd):
     path = pipeline(change=("counter % 10 = 0", "10 / (counter - 50) < 100"))
     assert main(["run", path, "--output", "json"]) == 2
     shown = capfd.readouterr()
@@ -279,7 +256,7 @@ def test_json_tells_of_a_failure(local, pipeline, capfd):
     assert "operator 'few'" in shown.err
 
 
-def test_a_job_that_goes_on_says_so(local, pipeline, capfd):
+def test_a_job_that_goes_on_says_so(without_spark, pipeline, capfd):
     main(["run", pipeline(count=20)])
     capfd.readouterr()
     assert main(["run", pipeline(count=60), "--output", "json"]) == 0
@@ -334,7 +311,7 @@ def test_a_pipe_behind_a_terminal_gets_lines():
         os.close(writing)
 
 
-def test_the_document_names_every_field(local, pipeline, capfd):
+def test_the_document_names_every_field(without_spark, pipeline, capfd):
     main(["run", pipeline(), "--output", "json"])
     text = (ROOT / "docs" / "watching.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`(\w+)`", text))
