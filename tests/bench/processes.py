@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-#: Between two looks at the memory. Each takes some milliseconds of processor time for a large process.
+#: Between two looks at a tree. Each takes some milliseconds of processor time for a large process.
 SAMPLE_S = 0.2
 #: How long processes may outlive the one that was started: a JVM ends after its Python.
 LINGER_S = 20.0
 _SUBREAPER = 36
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 #: Tells of a failure, from the end of what was printed.
 _LAST_LINES = 15
 
@@ -55,23 +56,23 @@ def run_tree(
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    memory = _MemoryWatch(process.pid)
-    memory.start()
+    watch = _Watch(process.pid)
+    watch.start()
     timer = threading.Timer(timeout_s, kill_session, [process.pid]) if timeout_s else None
     if timer:
         timer.start()
     _, status, used = os.wait4(process.pid, 0)
     process_s = time.perf_counter() - started
     process.returncode = os.waitstatus_to_exitcode(status)
-    cpu_s = used.ru_utime + used.ru_stime + _reap_orphans(process.pid)
-    memory.stop()
+    waited_s = used.ru_utime + used.ru_stime + _reap_orphans(process.pid)
+    watch.stop()
     if timer:
         timer.cancel()
     if process.returncode:
         late = f" after {process_s:.0f} s" if timeout_s and process_s >= timeout_s else ""
         text = "\n".join(log.read_text(errors="replace").strip().splitlines()[-_LAST_LINES:])
         raise BenchError(f"exit code {process.returncode}{late}:\n{text}")
-    return Usage(process_s=process_s, cpu_s=cpu_s, peak_bytes=memory.peak_bytes)
+    return Usage(process_s=process_s, cpu_s=max(waited_s, watch.cpu_s), peak_bytes=watch.peak_bytes)
 
 
 def become_subreaper() -> None:
@@ -116,7 +117,12 @@ def kill_session(session: int) -> None:
 
 def session_pids(session: int) -> list[int]:
     """A tree shares a session, also where a process in the middle has gone."""
-    found = []
+    return list(session_cpu_s(session))
+
+
+def session_cpu_s(session: int) -> dict[int, float]:
+    """By process of the session: its own processor time so far, without that of its children."""
+    found = {}
     for path in Path("/proc").iterdir():
         if path.name.isdigit():
             try:
@@ -125,7 +131,7 @@ def session_pids(session: int) -> list[int]:
             except OSError:
                 continue
             if int(fields[3]) == session:
-                found.append(int(path.name))
+                found[int(path.name)] = (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
     return found
 
 
@@ -138,18 +144,30 @@ def pss_bytes(pid: int) -> int:
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), 0)
 
 
-class _MemoryWatch(threading.Thread):
-    """Looks at the memory of a session until it is told to stop."""
+class _Watch(threading.Thread):
+    """Looks at the memory and the processor time of a session until it is told to stop.
+
+    The kernel charges a process for children that it waited for. Spark's Python daemon waits for none of its workers, so
+    that only a look at them tells what they took.
+    """
 
     def __init__(self, session: int) -> None:
         super().__init__(daemon=True)
         self._session = session
         self._stopped = threading.Event()
+        self._cpu_s: dict[int, float] = {}
         self.peak_bytes = 0
+
+    @property
+    def cpu_s(self) -> float:
+        """Of all processes, each as it was seen last."""
+        return sum(self._cpu_s.values())
 
     def run(self) -> None:
         while not self._stopped.wait(SAMPLE_S):
-            self.peak_bytes = max(self.peak_bytes, sum(map(pss_bytes, session_pids(self._session))))
+            seen = session_cpu_s(self._session)
+            self._cpu_s |= seen
+            self.peak_bytes = max(self.peak_bytes, sum(map(pss_bytes, seen)))
 
     def stop(self) -> None:
         self._stopped.set()

@@ -42,8 +42,8 @@ take turns on each query, and who is first changes. The files are in the page ca
 
 - **Job**: from the call that starts the job, in a session that is up but cold, to its last commit; medians. Events/s
   are the rows of all tables that a query reads, over this. **Process**: from the start of the interpreter to its end.
-- **CPU**: of all processes of the tree, as the kernel counts them. **Peak memory**: the greatest sum of the
-  proportional set sizes (PSS) of the tree, looked at every 0.2 s.
+- **CPU**: of all processes of the tree, as the kernel counts each. **Peak memory**: the greatest sum of the
+  proportional set sizes (PSS) of the tree. Both are looked at every 0.2 s.
 - DuckDB answers every query over the same files, and every answer is compared with its: the same rows, each as often.
   An engine whose answer differs is shown as wrong, without a time.
 - q12 counts by the clock, so that no two runs have the same rows: of ours the sums by bidder are compared. **q12e** is
