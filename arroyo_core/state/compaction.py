@@ -19,7 +19,7 @@ import pyarrow as pa
 from arroyo_core.proto.state_pb2 import StateFile
 from arroyo_core.state.config import OPERATION_COLUMN
 from arroyo_core.state.expiring_time_key_map import ExpiringTimeKeyTable
-from arroyo_core.state.files import key_hashes, sort_by_key_hash
+from arroyo_core.state.files import key_hashes, key_range_parts, sort_by_key_hash
 from arroyo_core.state.global_keyed_map import GLOBAL_KEY_VALUE_SCHEMA, GlobalKeyedTable
 from arroyo_core.state.keys import group_codes
 from arroyo_core.state.messages import Compacted, OperationCode
@@ -139,16 +139,7 @@ def merge_files(
 
 def split_by_key_range(rows: pa.Table, max_rows: int) -> list[pa.Table]:
     """A sorted table in parts of about `max_rows`; all rows of one hash are in one part."""
-    hashes = key_hashes(rows)
-    parts: list[pa.Table] = []
-    start = 0
-    while start < len(hashes):
-        end = min(start + max_rows, len(hashes))
-        if end < len(hashes):
-            end = int(np.searchsorted(hashes, hashes[end - 1], side="right"))
-        parts.append(rows.slice(start, end - start))
-        start = end
-    return parts
+    return [rows.slice(part.start, part.stop - part.start) for part in key_range_parts(key_hashes(rows), max_rows)]
 
 
 def _runs(files: Sequence[StateFile], policy: CompactionPolicy) -> list[_SizedRun]:

@@ -7,9 +7,10 @@ A table declared `generational` holds one row per key: the last.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 
 from arroyo_core.api.signals import Watermark
@@ -23,7 +24,7 @@ from arroyo_core.proto.state_pb2 import (
 from arroyo_core.state.config import KEY_HASH_COLUMN, decode_expiring_config, decode_schema
 from arroyo_core.state.failures import StateValueError, WrongTableKindError
 from arroyo_core.state.file_access import FileAccess
-from arroyo_core.state.files import key_hashes, sort_by_key_hash
+from arroyo_core.state.files import key_hashes, key_range_parts, sort_by_key_hash
 from arroyo_core.state.key_views import KeyTimeView, LastKeyValueView
 from arroyo_core.state.messages import CheckpointMessage, Compacted, RecordBatchData, StateMessage, TableData
 from arroyo_core.state.references import carry_forward, file_order
@@ -33,6 +34,9 @@ from arroyo_core.state.time_views import ExpiringTimeKeyView, UnreadRows
 
 ExpiringView = ExpiringTimeKeyView | KeyTimeView | LastKeyValueView
 Send = Callable[[StateMessage], None]
+
+#: An epoch's change is sorted and written in parts of about this size.
+PART_BYTES = 128 * 2**20
 
 
 class ExpiringTimeKeyTable:
@@ -190,14 +194,13 @@ class ExpiringTimeKeyTableCheckpointer:
             shadows=table.format.is_generational,
         )
         written = self._write(message.epoch, cutoff_us)
-        if written is not None:
-            table.carried.append(written)
+        table.carried.extend(written)
         metadata = TableSubtaskCheckpointMetadata(
             subtask_index=table.access.task_info.task_index,
             table_type=TableType.EXPIRING_KEYED_TIME_TABLE,
             expiring_keyed_time=ExpiringKeyedTimeTableSubtaskCheckpointMetadata(files=table.carried),
         )
-        return metadata, written.size_bytes if written is not None else 0
+        return metadata, sum(file.size_bytes for file in written)
 
     def _check_owner(self, rows: pa.Table) -> None:
         """A row that another subtask owns would be restored there, or nowhere: better no checkpoint than that."""
@@ -210,21 +213,37 @@ class ExpiringTimeKeyTableCheckpointer:
                 "must be those by which the operator's input is routed"
             )
 
-    def _write(self, epoch: int, cutoff_us: int | None) -> StateFile | None:
+    def _write(self, epoch: int, cutoff_us: int | None) -> list[StateFile]:
+        """The change in files of disjoint key ranges, each sorted and encoded by itself to need little memory."""
         if not self._rows:
-            return None
+            return []
         table = self._table
         rows = pa.concat_tables(self._rows)
         self._check_owner(rows)
-        rows = table.settle(rows, is_oldest=not table.carried, cutoff_us=cutoff_us)
-        if rows.num_rows == 0:
-            return None
-        file = table.access.write(
-            rows,
-            table_name=table.name,
-            epoch=epoch,
-            timestamp_column=table.format.schema.timestamp_column,
-        )
-        if cutoff_us is not None:
-            file.live_from_us = cutoff_us
-        return file
+        is_oldest = not table.carried
+        written = []
+        for part in _parts_by_key_hash(rows):
+            settled = table.settle(part, is_oldest=is_oldest, cutoff_us=cutoff_us)
+            if settled.num_rows == 0:
+                continue
+            file = table.access.write(
+                settled,
+                table_name=table.name,
+                epoch=epoch,
+                timestamp_column=table.format.schema.timestamp_column,
+            )
+            if cutoff_us is not None:
+                file.live_from_us = cutoff_us
+            written.append(file)
+        return written
+
+
+def _parts_by_key_hash(rows: pa.Table) -> Iterator[pa.Table]:
+    """The rows in parts of about `PART_BYTES`, each of all rows of a range of key hashes, in the order given."""
+    if rows.nbytes <= PART_BYTES:
+        yield rows
+        return
+    hashes = key_hashes(rows)
+    order = np.argsort(hashes, kind="stable")
+    for part in key_range_parts(hashes[order], max(1, rows.num_rows * PART_BYTES // rows.nbytes)):
+        yield rows.take(pa.array(order[part]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -96,6 +96,16 @@ def key_hashes(table: pa.Table) -> Hashes:
     else:
         found = column.to_numpy().astype(np.uint64, copy=False)
     return found
+
+
+def key_range_parts(hashes: Hashes, max_rows: int) -> Iterator[slice]:
+    """Sorted hashes in parts of about `max_rows`; all rows of one hash are in one part."""
+    start = 0
+    while start < len(hashes):
+        end = min(start + max_rows, len(hashes))
+        end = int(np.searchsorted(hashes, hashes[end - 1], side="right"))
+        yield slice(start, end)
+        start = end
 
 
 def encode_file(table: pa.Table, origin: FileOrigin) -> EncodedFile:

@@ -15,7 +15,7 @@ from state_job import NO_COMPACTION, Job, batch_of, expiring_tables, rows_of
 from arroyo_core.errors import StateError
 from arroyo_core.ids import KeyRange, key_range
 from arroyo_core.proto.state_pb2 import StateFile
-from arroyo_core.state import CompactionPolicy, StorageProvider, files, global_table_config
+from arroyo_core.state import CompactionPolicy, StorageProvider, expiring_time_key_map, files, global_table_config
 from arroyo_core.state.compaction import choose_files, split_by_key_range
 from arroyo_core.state.config import KEY_HASH_COLUMN
 from arroyo_core.state.references import carry_forward, merge_references
@@ -49,6 +49,19 @@ def test_only_overlapping_files_are_opened_and_only_overlapping_row_groups_read(
         # 50 row groups in each of two files; an eighth of the keys, and one group at each end cut through.
         assert 12 <= counts.row_groups_read <= 15
     assert sorted(found) == [(key, 5, key) for key in range(10_000)]
+
+
+def test_a_large_change_is_written_in_files_of_disjoint_key_ranges(storage, monkeypatch):
+    monkeypatch.setattr(expiring_time_key_map, "PART_BYTES", 100_000)
+    job = Job(storage, expiring_tables("t"), compaction=NO_COMPACTION)
+    job.resume(1)
+    fill(job, 10_000)
+    job.take(None)
+    [operator] = job.checkpoint.operators
+    written = operator.table_checkpoint_metadata["t"].expiring_keyed_time.files
+    assert sum(file.rows for file in written) == 10_000
+    assert len(written) > 3
+    assert all(former.max_key_hash < file.min_key_hash for former, file in pairwise(written))
 
 
 def test_scaling_in_reads_each_file_whole_and_once(storage):

@@ -12,7 +12,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from state_machines import MACHINES
 
 from arroyo_core.api import hashing
-from arroyo_core.state import StorageProvider, WarmCache, cache, rows
+from arroyo_core.state import StorageProvider, WarmCache, cache, expiring_time_key_map, rows
 
 #: Raise it for a long hunt: `STATE_MACHINE_EXAMPLES=2000 pytest tests/unit/state/test_table_machines.py`.
 EXAMPLES = int(os.environ.get("STATE_MACHINE_EXAMPLES", "20"))
@@ -40,6 +40,13 @@ def test_a_table_behaves_like_its_model_with_a_warm_cache(machine, monkeypatch, 
     # Memory would answer for all these small tables; half of the point is the mapped files.
     monkeypatch.setattr(cache, "SMALL_BYTES", 600)
     monkeypatch.setattr(machine, "cache", WarmCache(tmp_path / "cache", max_bytes=200_000))
+    monkeypatch.setattr(machine, "make_storage", staticmethod(memory_storage), raising=False)
+    run_state_machine_as_test(machine, settings=settings(SETTINGS, max_examples=max(1, EXAMPLES // 2)))
+
+
+@pytest.mark.parametrize("machine", MACHINES[1:], ids=lambda machine: machine.__name__)
+def test_a_change_that_takes_several_files_behaves_like_its_model(machine, monkeypatch):
+    monkeypatch.setattr(expiring_time_key_map, "PART_BYTES", 100)
     monkeypatch.setattr(machine, "make_storage", staticmethod(memory_storage), raising=False)
     run_state_machine_as_test(machine, settings=settings(SETTINGS, max_examples=max(1, EXAMPLES // 2)))
 

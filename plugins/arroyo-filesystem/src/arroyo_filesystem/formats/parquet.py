@@ -13,6 +13,9 @@ from arroyo_core.errors import DataError
 from arroyo_filesystem.conform import conform, plain_schema
 from arroyo_filesystem.splits import TO_THE_END, Split
 
+#: What is read of a column at a time, where reading little costs little.
+READ_BYTES = 256 * 2**10
+
 
 def read_schema(fs: Any, path: str) -> pa.Schema:
     """The plain schema of a file."""
@@ -97,7 +100,8 @@ def _skip_groups(metadata: pq.FileMetaData, groups: range, position: int) -> tup
 def _open(fs: Any, path: str) -> pq.ParquetFile:
     try:
         if isinstance(fs, LocalFileSystem):
-            return pq.ParquetFile(path, memory_map=True)
+            # Page by page: mapped or read whole, the chunks of all columns would count as this process's memory.
+            return pq.ParquetFile(path, buffer_size=READ_BYTES)
         # Row groups are read whole: pre-buffering joins their small reads into few large ones.
         return pq.ParquetFile(fs.open(path, "rb", cache_type="none"), pre_buffer=True)
     except pa.ArrowException as error:

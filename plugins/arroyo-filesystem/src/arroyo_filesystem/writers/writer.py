@@ -20,8 +20,8 @@ from arroyo_filesystem.writers.json_encoding import encode_lines
 from arroyo_filesystem.writers.plain_text import to_plain_text
 
 #: A row group is the unit of reading: large enough to scan well, small enough to buffer.
-ROW_GROUP_ROWS = 2**20
-ROW_GROUP_BYTES = 64 * 2**20
+ROW_GROUP_ROWS = 2**18
+ROW_GROUP_BYTES = 32 * 2**20
 GZIP_LEVEL = 4
 
 
