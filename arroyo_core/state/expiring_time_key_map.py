@@ -36,7 +36,7 @@ ExpiringView = ExpiringTimeKeyView | KeyTimeView | LastKeyValueView
 Send = Callable[[StateMessage], None]
 
 #: An epoch's change is sorted and written in parts of about this size.
-PART_BYTES = 128 * 2**20
+PART_BYTES = 64 * 2**20
 
 
 class ExpiringTimeKeyTable:

@@ -104,21 +104,22 @@ class KeyTimeView:
         self._cutoff_us = later(self._cutoff_us, watermark_us - retention_us)
 
     def flush(self, cutoff_us: int | None) -> None:
-        """Nothing is held back: every change was sent when it happened."""
+        """Send the change to the checkpoint: it is kept once, among the rows that are looked up."""
+        for run in self._runs.changed():
+            self._send(TableMessage(self._table, RecordBatchData(run.all_rows(self._format))))
 
     def handle_checkpointed(self, cutoff_us: int | None) -> None:
         """Free the memory of rows past retention; looks at every row, so not each time."""
         self._cutoff_us = later(self._cutoff_us, cutoff_us)
         self._checkpoints += 1
+        self._runs.handle_checkpointed()
         if self._checkpoints % CHECKPOINTS_TO_EVICT == 0:
             self._runs.replace([Run.of_sorted(self._live(run)) for run in self._runs.runs()])
 
     def _apply(self, batch: pa.RecordBatch, operation: DataOperation) -> None:
         if batch.num_rows == 0:
             return
-        rows = self._format.encode(batch, operation)
-        self._runs.append(rows)
-        self._send(TableMessage(self._table, RecordBatchData(rows)))
+        self._runs.append(self._format.encode(batch, operation))
 
     def _live(self, run: Run) -> pa.Table:
         return self._format.expire(run.all_rows(self._format), later(run.live_from_us, self._cutoff_us))
@@ -203,19 +204,21 @@ class LastKeyValueView:
         self._cutoff_us = later(self._cutoff_us, watermark_us - retention_us)
 
     def flush(self, cutoff_us: int | None) -> None:
-        """Nothing is held back: every change was sent when it happened."""
+        """Send the change to the checkpoint: it is kept once, among the rows that are looked up."""
+        for run in self._runs.changed():
+            rows = self._format.for_file(run.all_rows(self._format), self._generation)
+            self._send(TableMessage(self._table, RecordBatchData(rows)))
 
     def handle_checkpointed(self, cutoff_us: int | None) -> None:
         """Rows past retention stop to count; their memory goes when their run is merged."""
         self._cutoff_us = later(self._cutoff_us, cutoff_us)
         self._generation += 1
+        self._runs.handle_checkpointed()
 
     def _apply(self, batch: pa.RecordBatch, operation: DataOperation) -> None:
         if batch.num_rows == 0:
             return
-        rows = self._format.encode(batch, operation, self._generation)
-        self._runs.append(rows)
-        self._send(TableMessage(self._table, RecordBatchData(rows)))
+        self._runs.append(self._format.encode(batch, operation))
 
     def _newest(self, keys: pa.RecordBatch) -> tuple[Rows, pa.Table]:
         """For each row of `keys` the number of its row in the table returned with it, or -1."""

@@ -63,8 +63,16 @@ class RowFormat:
         """The columns of rows in memory: those of files without the generation, which only readers of files need."""
         return pa.schema([field for field in self.file_schema if field.name != GENERATION_COLUMN])
 
-    def encode(self, batch: pa.RecordBatch, operation: DataOperation = INSERT, generation: int = 0) -> pa.Table:
-        """The rows of `batch`, doing `operation`, as a file holds them; in the order given."""
+    def for_file(self, rows: pa.Table, generation: int) -> pa.Table:
+        """Rows in memory with all columns that a file has."""
+        if not self.is_generational:
+            return rows
+        generations = pa.array(np.full(rows.num_rows, generation, dtype=np.uint64))
+        index = self.file_schema.get_field_index(GENERATION_COLUMN)
+        return rows.add_column(index, self.file_schema.field(index), generations)
+
+    def encode(self, batch: pa.RecordBatch, operation: DataOperation = INSERT) -> pa.Table:
+        """The rows of `batch`, doing `operation`, as memory holds them; in the order given."""
         needed = self._needed_columns(operation)
         columns = {name: self._cast(batch, name) for name in needed}
         rows = batch.num_rows
@@ -74,13 +82,12 @@ class RowFormat:
         hashes = self.hash_keys(keys, rows)
         until = operation.end_us if isinstance(operation, DeleteTimeRange) else None
         state = {
-            GENERATION_COLUMN: pa.array(np.full(rows, generation, dtype=np.uint64)),
             KEY_HASH_COLUMN: pa.array(hashes, pa.uint64()),
             OPERATION_COLUMN: pa.array(np.full(rows, OPERATION_CODES[type(operation)], dtype=np.uint8)),
             UNTIL_COLUMN: pa.nulls(rows, pa.int64()) if until is None else pa.array([until] * rows, pa.int64()),
         }
         known = columns | state
-        schema = self.file_schema
+        schema = self.memory_schema
         arrays = [known[field.name] if field.name in known else pa.nulls(rows, field.type) for field in schema]
         return pa.Table.from_arrays(arrays, schema=schema)
 

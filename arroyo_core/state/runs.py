@@ -100,6 +100,7 @@ def _widen(row_format: RowFormat, rows: pa.Table, hashes: Hashes, has_deletes: b
 class RunSet:
     """The rows of one table in one subtask, oldest run first.
 
+    Runs that no checkpoint has yet are merged only with each other: they are the change that the next one writes.
     `settle` makes a run of rows, oldest first: it sorts them by key hash, and may drop rows that later ones make
     void. It is given whether the oldest run is among them.
     """
@@ -108,6 +109,9 @@ class RunSet:
         self._format = row_format
         self._settle = settle
         self._runs: list[Run] = []
+        #: How many of the runs, the oldest ones, the last checkpoint has.
+        self._stored = 0
+        self._is_stored_merged = True
         self._gathered: list[pa.Table] = []
         self._gathered_rows = 0
 
@@ -115,12 +119,13 @@ class RunSet:
         """Add a run newer than all before it; only before anything is appended."""
         if len(run.hashes):
             self._runs.append(run)
+            self._stored += 1
 
     def append(self, rows: pa.Table) -> None:
         """Add encoded rows, newer than all before."""
         if rows.num_rows == 0:
             return
-        self._gathered.append(rows.select(self._format.memory_schema.names))
+        self._gathered.append(rows)
         self._gathered_rows += rows.num_rows
         if self._gathered_rows >= GATHER_ROWS:
             self.runs()
@@ -130,19 +135,38 @@ class RunSet:
         if self._gathered:
             rows = pa.concat_tables(self._gathered)
             self._gathered, self._gathered_rows = [], 0
+            self._merge_stored()
             gathered = self._settle(rows, not self._runs)
             if gathered.num_rows:
                 self._runs.append(Run.of_sorted(gathered))
             self._merge()
         return self._runs
 
+    def changed(self) -> list[Run]:
+        """The runs of what was appended since the last checkpoint, oldest first."""
+        return self.runs()[self._stored :]
+
+    def handle_checkpointed(self) -> None:
+        """All that was appended is stored: what comes now is another change."""
+        self._stored = len(self._runs)
+        self._is_stored_merged = False
+
     def replace(self, runs: list[Run]) -> None:
-        """Let other runs stand for all of the set."""
+        """Let other runs stand for all of the set, which is stored."""
         self._gathered, self._gathered_rows = [], 0
         self._runs = [run for run in runs if len(run.hashes)]
+        self._stored = len(self._runs)
 
     def num_rows(self) -> int:
         return sum(len(run.hashes) for run in self._runs) + self._gathered_rows
+
+    def _merge_stored(self) -> None:
+        """When more comes after a checkpoint, not with it: most views end there."""
+        if not self._is_stored_merged:
+            self._stored = 0
+            self._merge()
+            self._stored = len(self._runs)
+            self._is_stored_merged = True
 
     def _merge(self) -> None:
         while (count := self._similar()) >= MERGED_RUNS:
@@ -153,11 +177,12 @@ class RunSet:
 
     def _similar(self) -> int:
         """How many of the newest runs are of the size of the newest, about."""
-        if not self._runs:
+        changed = self._runs[self._stored :]
+        if not changed:
             return 0
-        newest = self._runs[-1]
+        newest = changed[-1]
         count = 0
-        for run in reversed(self._runs):
+        for run in reversed(changed):
             if len(run.hashes) >= MERGED_RUNS * len(newest.hashes) or run.live_from_us != newest.live_from_us:
                 break
             count += 1

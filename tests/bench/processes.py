@@ -147,8 +147,8 @@ def pss_bytes(pid: int) -> int:
 class _Watch(threading.Thread):
     """Looks at the memory and the processor time of a session until it is told to stop.
 
-    The kernel charges a process for children that it waited for. Spark's Python daemon waits for none of its workers, so
-    that only a look at them tells what they took.
+    The kernel charges a process for children that it waited for. Spark's Python daemon waits for none of its workers,
+    so that only a look at them tells what they took.
     """
 
     def __init__(self, session: int) -> None:
