@@ -21,7 +21,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     udf = kinds.add_parser("udf", help="a distribution of user functions, which is a bundle too")
     _add_distribution(udf, example="arroyo-udf-acme", prefix="functions")
     udf.set_defaults(command=new_udf)
-    pipeline = kinds.add_parser("pipeline", help="a pipeline in YAML that runs at once")
+    pipeline = kinds.add_parser("pipeline", help="a pipeline in YAML that runs at once, and its tests")
     pipeline.add_argument("name", metavar="NAME", help="of the pipeline, such as hot_items")
     _add_into(pipeline)
     pipeline.set_defaults(command=new_pipeline)
@@ -59,8 +59,9 @@ def new_pipeline(args: argparse.Namespace) -> int:
     from arroyo_core.cli.templates import render_pipeline
 
     target = render_pipeline(args.name, args.into)
-    print(f"Made {target}. Next:")
+    print(f"Made {target}, and tests of it in {target.stem}_test.yaml. Next:")
     print(f"  arroyo validate {target}")
+    print(f"  arroyo test {target}")
     print(f"  arroyo run {target}")
     return OK
 

@@ -71,13 +71,14 @@ def render_udf(names: Names, into: Path) -> Path:
 
 
 def render_pipeline(name: str, into: Path) -> Path:
-    """A pipeline that runs as it is, in a new file; raises `TemplateError` where there is one already."""
+    """A pipeline that runs as it is, with its tests beside it; raises `TemplateError` where one of them is already."""
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name):
         raise TemplateError(f"{name!r} is no name for a pipeline: use letters, digits, '_' and '-', as hot_items")
-    target = _free(into, f"{name}.yaml")
-    text = (_PACKAGE / "templates" / "pipeline" / "pipeline.yaml").read_text(encoding="utf-8")
-    target.write_text(re.sub(r"\btemplate\b", name, text), encoding="utf-8")
-    return target
+    made = {_free(into, f"{name}{part}.yaml"): f"pipeline{part}.yaml" for part in ("", "_test")}
+    for target, template in made.items():
+        text = (_PACKAGE / "templates" / "pipeline" / template).read_text(encoding="utf-8")
+        target.write_text(re.sub(r"\btemplate(?=\b|_test\b)", name, text), encoding="utf-8")
+    return into / f"{name}.yaml"
 
 
 def _names(distribution: str, prefix: str | None, cut: str, *, what: str, example: str) -> Names:

@@ -113,7 +113,20 @@ def test_a_new_pipeline_is_valid_and_runs(tmp_path, capfd, monkeypatch):
     assert main(["validate", "hot_items.yaml"]) == 0
     result = run_in_process("hot_items.yaml")
     assert result.job_id == "hot_items"
-    assert "highest" in capfd.readouterr().out
+    printed = capfd.readouterr().out
+    assert "highest" in printed
+    assert len(printed.splitlines()) < 30
+
+
+@pytest.mark.skipif(importlib.util.find_spec("arroyo_nexmark") is None, reason="needs arroyo-nexmark")
+def test_a_new_pipeline_passes_its_tests_and_lint(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "pipeline", "hot_items"]) == 0
+    assert all(b"template" not in content for _, content in all_text(tmp_path))
+    assert main(["test", "hot_items.yaml"]) == 0
+    assert "2 tests, all passed" in capsys.readouterr().out
+    assert main(["lint", "hot_items.yaml"]) == 0, capsys.readouterr().out
+    assert main(["fmt", "--check", "hot_items.yaml", "hot_items_test.yaml"]) == 0, capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["Acme", "acme_geo", "-acme", "../acme", "", "json", "arroyo-core"])
@@ -130,12 +143,16 @@ def test_a_name_that_cannot_be_used_is_refused(name, tmp_path, capsys):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("kind", "name", "made"), [("plugin", "acme", "acme"), ("pipeline", "acme", "acme.yaml")])
+@pytest.mark.parametrize(
+    ("kind", "name", "made"),
+    [("plugin", "acme", "acme"), ("pipeline", "acme", "acme.yaml"), ("pipeline", "acme", "acme_test.yaml")],
+)
 def test_what_is_there_already_is_left_alone(kind, name, made, tmp_path, capsys):
     (tmp_path / made).write_text("mine")
     assert main(["new", kind, name, "--into", str(tmp_path)]) == 2
     assert "is already there: choose another name" in capsys.readouterr().err
     assert (tmp_path / made).read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == [made]
 
 
 def test_a_folder_that_is_missing_is_named(tmp_path, capsys):
