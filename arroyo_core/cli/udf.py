@@ -9,6 +9,7 @@ from arroyo_core.cli import udf_signing
 from arroyo_core.cli.exits import MISTAKE, OK
 from arroyo_core.errors import ArroyoError
 from arroyo_core.graph.udfs import is_local
+from arroyo_core.graph.views.labels import count
 from arroyo_core.state import get_storage_provider
 from arroyo_core.udf.bundle import Bundle, parse_bundle, sha256_of
 from arroyo_core.udf.failures import BundleError
@@ -123,7 +124,8 @@ def _test(args: argparse.Namespace) -> int:
     for failure in report.failures:
         print(failure, end="")
     verdict = f"{len(report.failures)} failed" if report.failures else "all as they say"
-    print(f"{bundle}: {len(report.signatures)} functions, {report.attempted} examples, {verdict}")
+    functions = count(len(report.signatures), "function")
+    print(f"{bundle}: {functions}, {count(report.attempted, 'example')}, {verdict}")
     return MISTAKE if report.failures else OK
 
 

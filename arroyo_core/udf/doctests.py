@@ -26,8 +26,10 @@ def check_bundle(bundle: Bundle) -> BundleReport:
     loaded = load_bundle(bundle)
     failures: list[str] = []
     attempted = 0
-    for module in import_modules(bundle):
-        for test in _tests(module):
+    seen: set[int] = set()
+    # Inner modules first: what a package only passes on is tested where it is written.
+    for module in sorted(import_modules(bundle), key=lambda module: -module.__name__.count(".")):
+        for test in _tests(module, seen):
             runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
             output: list[str] = []
             attempted += runner.run(test, out=output.append, clear_globs=False).attempted
@@ -37,14 +39,13 @@ def check_bundle(bundle: Bundle) -> BundleReport:
     return BundleReport(signatures=signatures, attempted=attempted, failures=tuple(failures))
 
 
-def _tests(module: ModuleType) -> Iterator[doctest.DocTest]:
+def _tests(module: ModuleType, seen: set[int]) -> Iterator[doctest.DocTest]:
     name = module.__name__.partition(".")[2]
     globs = dict(vars(module))
-    seen: set[str] = set()
     # The finder passes over user functions: they are neither functions nor classes.
     for attribute, value in vars(module).items():
-        if isinstance(value, UserFunction) and value.doc and value.name not in seen:
-            seen.add(value.name)
+        if isinstance(value, UserFunction) and value.doc and id(value) not in seen:
+            seen.add(id(value))
             test = doctest.DocTestParser().get_doctest(value.doc, dict(globs), f"{name}.{attribute}", name, 0)
             if test.examples:
                 yield test

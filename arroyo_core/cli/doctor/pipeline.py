@@ -11,6 +11,7 @@ from packaging.requirements import Requirement
 from arroyo_core.cli.doctor.findings import Finding, failed, ok, warning
 from arroyo_core.errors import ArroyoError, InvalidPipelineError
 from arroyo_core.graph import Plan, plan_pipeline
+from arroyo_core.graph.views.labels import count
 from arroyo_core.plugin import PluginReport, installed_plugins
 from arroyo_core.runtime.user_code import BundleOpener
 
@@ -33,7 +34,7 @@ def _plugin_finding(report: PluginReport) -> Finding:
     unmet = list(_unmet(report.origin.distribution))
     if unmet:
         return failed(check, f"{report.origin} needs {unmet[0]}", f"pip install {' '.join(map(repr, unmet))}")
-    brought = f"{len(report.operators)} operators, {len(report.udfs)} functions"
+    brought = f"{count(len(report.operators), 'operator')}, {count(len(report.udfs), 'function')}"
     return ok(check, f"{report.origin} loads ({brought})")
 
 
@@ -62,8 +63,7 @@ def plan_of(file: str, parameters: Mapping[str, str]) -> tuple[Plan | None, Find
             file, plugins=installed_plugins(), environment=os.environ, bundles=BundleOpener(), parameters=parameters
         )
     except InvalidPipelineError as error:
-        count = len(error.errors)
-        mistakes = "1 mistake" if count == 1 else f"{count} mistakes"
+        mistakes = count(len(error.errors), "mistake")
         return None, failed("pipeline", f"{file} has {mistakes}: {error.errors[0]}", f"arroyo validate {file}")
     except ArroyoError as error:
         return None, failed("pipeline", f"{file} cannot be planned: {error}", f"arroyo validate {file}")

@@ -102,6 +102,8 @@ def test_new_functions_are_a_bundle(tmp_path, capsys, monkeypatch):
     assert main(["udf", "build", "acme-functions"]) == 0, capsys.readouterr().err
     (wheel,) = tmp_path.glob("*.whl")
     assert main(["udf", "test", str(wheel)]) == 0, capsys.readouterr().err
+    # The package passes its functions on from a module: their examples run once.
+    assert "3 functions, 1 example, all as they say" in capsys.readouterr().out
 
 
 @pytest.mark.skipif(importlib.util.find_spec("arroyo_nexmark") is None, reason="needs arroyo-nexmark")

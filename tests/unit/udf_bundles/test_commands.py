@@ -89,7 +89,7 @@ def test_the_examples_of_a_bundle_are_its_test(run, source, tmp_path):
     run("build", source, "-o", tmp_path)
     code, out, _ = run("test", tmp_path / "greeting-1.0.zip")
     assert code == 0
-    assert "1 functions, 1 examples, all as they say" in out
+    assert "1 function, 1 example, all as they say" in out
 
 
 def test_an_example_that_is_wrong_fails(run, source, tmp_path):
