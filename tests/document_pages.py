@@ -1,6 +1,7 @@
 """Pages of the documentation as programs: what they show is written, run, and compared with what comes out.
 
-- A block whose first line is `# NAME.SUFFIX` is a file, which is written without that line.
+- A block whose first line is `# NAME.SUFFIX` is a file. It is written as it stands, as a reader copies it; without that
+  line where it is no comment.
 - `console` holds commands, `$ ...`, and below each what it prints. `...` stands for a part of a line, and alone for
   any lines.
 - `python` without a name runs, in one namespace for the page; `sql` runs in DuckDB. Neither shows a result.
@@ -20,6 +21,7 @@ BLOCK = re.compile(
     r"^(?:\*Not run by a test: (?P<reason>[^\n]*)\.\*\n\n)?^```(?P<kind>\w+)\n(?P<text>.*?)^```", re.M | re.S
 )
 FILE = re.compile(r"# (?P<name>[\w./-]+\.\w+)\n(?P<content>.*)", re.S)
+COMMENTED = {".yaml", ".py", ".toml"}
 READ_ONLY = {"text", "mermaid", "proto"}
 ANY = "..."
 
@@ -55,7 +57,8 @@ def read_steps(page: Path) -> list[Step]:
             continue
         file = FILE.fullmatch(text)
         if file and kind != "console":
-            steps.append(Step(kind=kind, text=file["content"], name=file["name"], reason=reason))
+            content = text if Path(file["name"]).suffix in COMMENTED else file["content"]
+            steps.append(Step(kind=kind, text=content, name=file["name"], reason=reason))
         else:
             steps.append(Step(kind=kind, text=text, reason=reason))
     return steps
