@@ -6,8 +6,11 @@ A package of its own, beside `arroyo_core`: pytest imports it at every start, an
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import dropwhile, groupby
+from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,6 +27,15 @@ def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: objec
         return None
     suite: pytest.Collector = SuiteCollector.from_parent(collector, name=name, suite=obj)
     return suite
+
+
+def _frames_of_author(tb: TracebackType) -> list[traceback.FrameSummary]:
+    """From the first call into code that is neither pytest's nor ours; none where the kit itself is at fault."""
+    inside = list(dropwhile(lambda frame: frame.filename != __file__, traceback.extract_tb(tb)))
+    core = Path(sys.modules["arroyo_core"].__file__ or "").parent
+    return list(
+        dropwhile(lambda frame: frame.filename == __file__ or Path(frame.filename).is_relative_to(core), inside)
+    )
 
 
 class SuiteCollector(pytest.Collector):
@@ -71,7 +83,12 @@ class CheckItem(pytest.Item):
         error = excinfo.value
         if isinstance(error, sys.modules[_KIT].ConformanceError):
             return f"{error}\n\n{error.details}".rstrip()
-        return super().repr_failure(excinfo, style)
+        frames = _frames_of_author(excinfo.tb)
+        if not frames:
+            return super().repr_failure(excinfo, style)
+        said = "".join(traceback.format_exception_only(error)).rstrip()
+        where = "".join(traceback.format_list(frames))
+        return f"{self._check.case} fails in {frames[0].name}(): {said}\n\n{where}{said}"
 
     def reportinfo(self) -> tuple[Any, int | None, str]:
         return self.path, None, f"{self._check.name} of {self._check.case}"

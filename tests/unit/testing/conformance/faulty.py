@@ -386,6 +386,19 @@ class SourceThatIdles(SourceThatWaits):
         collector.broadcast_watermark(Watermark.idle())
 
 
+class SchemaInAttribute(Passing):
+    """Asks in `tables` for what `output_schema` of another instance was given."""
+
+    registered = "faulty.schema_in_attribute"
+
+    def output_schema(self, inputs):
+        self._stream = inputs[0]
+        return inputs[0]
+
+    def tables(self):
+        return global_table_config("seen", ", ".join(self._stream.names))
+
+
 KINDS = [
     kind
     for kind in list(globals().values())

@@ -19,13 +19,14 @@ ROWS = pa.table({"word": ["a", "b"], "n": [1, 2]})
 conformance = Conformance("faulty", [
     OperatorCase("faulty.passing", {}, [ROWS], skip={"nulls": "it never sees any"}),
     OperatorCase("faulty.count_in_attribute", {}, [ROWS]),
+    OperatorCase("faulty.schema_in_attribute", {}, [ROWS]),
 ])
 """
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
-    """What pytest says of a module with two cases, of some checks."""
+    """What pytest says of a module with three cases, of some checks."""
     folder = tmp_path_factory.mktemp("plugin")
     (folder / "test_it.py").write_text(MODULE)
     command = [sys.executable, "-m", "pytest", "-v", "-rs", "-p", "no:cacheprovider", "--import-mode=importlib"]
@@ -44,6 +45,12 @@ def test_a_failure_shows_the_fault_and_no_frames_of_the_kit(report):
     assert "CountInAttribute keeps 'self._seen'" in report.stdout
     assert "Put it into a table" in report.stdout
     assert "operator_checks.py" not in report.stdout
+
+
+def test_an_exception_shows_the_frames_of_the_operator_only(report):
+    assert "faulty.schema_in_attribute fails in tables(): AttributeError: 'SchemaInAttribute' object" in report.stdout
+    assert '", ".join(self._stream.names)' in report.stdout
+    assert not any(name in report.stdout for name in ("pluggy/", "subject.py", "observed.py"))
 
 
 def test_a_check_that_does_not_apply_is_skipped_with_its_reason(report):
