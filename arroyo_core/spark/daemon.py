@@ -7,10 +7,11 @@ import gc
 import importlib
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.machinery import PathFinder
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 MODULE = "arroyo_core.spark.daemon"
 _PRELOAD_VARIABLE = "ARROYO_PRELOAD"
@@ -55,12 +56,25 @@ def unzipped(paths: Sequence[str]) -> list[str]:
     return rest if all(Path(path).is_relative_to(package) for path in zips) else list(paths)
 
 
+def ending_quietly(worker: Callable[[Any, bool], int]) -> Callable[[Any, bool], int]:
+    """A worker that ends without a traceback when Spark has closed its socket: nobody waits for an answer then."""
+
+    def work(sock: Any, authenticated: bool) -> int:
+        try:
+            return worker(sock, authenticated)
+        except (BrokenPipeError, ConnectionResetError):
+            return 1
+
+    return work
+
+
 def main() -> None:
     sys.path[:] = unzipped(sys.path)
-    from pyspark.daemon import manager
+    from pyspark import daemon
 
     preload(filter(None, os.environ.get(_PRELOAD_VARIABLE, "").split(",")))
-    manager()
+    daemon.worker = ending_quietly(daemon.worker)
+    daemon.manager()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 import sys
 from pathlib import Path
 
-from arroyo_core.spark.daemon import daemon_environment, preload, unzipped
+import pytest
+
+from arroyo_core.spark.daemon import daemon_environment, ending_quietly, preload, unzipped
 
 
 def package(folder: Path) -> Path:
@@ -39,3 +41,22 @@ def test_a_module_that_cannot_be_loaded_is_left_to_the_tasks(monkeypatch, tmp_pa
     preload(["broken_module", "missing_module", "whole_module"])
     assert "whole_module" in sys.modules
     assert "broken_module" not in sys.modules
+
+
+@pytest.mark.parametrize("error", [BrokenPipeError, ConnectionResetError])
+def test_a_worker_whose_socket_is_closed_ends_without_a_traceback(error):
+    def worker(sock, authenticated):
+        raise error
+
+    assert ending_quietly(worker)(None, True) == 1
+
+
+def test_other_faults_of_a_worker_are_seen():
+    def worker(sock, authenticated):
+        if authenticated:
+            return 0
+        raise OSError("disk")
+
+    assert ending_quietly(worker)(None, True) == 0
+    with pytest.raises(OSError, match="disk"):
+        ending_quietly(worker)(None, False)
