@@ -24,6 +24,7 @@ from arroyo_core.cli import (
     new,
     plan,
     plugins,
+    proto,
     schema,
     start,
     state_commands,
@@ -86,6 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     doctor.add_command(commands)
     completion.add_command(commands, parser)
     new.add_command(commands)
+    proto.add_command(commands)
     # Also behind the command. No default there, or it would overwrite what was given before the command.
     for command in commands.choices.values():
         command.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show tracebacks")

@@ -1,22 +1,19 @@
 """A plugin from anywhere is described as ours are: by the one command that its author runs, without protoc later."""
 
 import importlib
-import shlex
-import subprocess
 import sys
-from pathlib import Path
 
 import jsonschema
 import pytest
 from google.protobuf import struct_pb2
 
 from arroyo_core.api import OperatorConstructor, Registry
+from arroyo_core.cli.main import main
 from arroyo_core.errors import PluginError
 from arroyo_core.graph.reference import Kind, describe_operator, pipeline_schema
 from arroyo_core.graph.reference.comments import FILE_NAME
 from arroyo_core.plugin import PluginSet
 
-ROOT = Path(__file__).resolve().parents[3]
 PROTO = """\
 syntax = "proto3";
 
@@ -83,18 +80,12 @@ class StructConstructor(OperatorConstructor):
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory):
-    """A package made by the command of docs/write-a-plugin.md."""
+    """A package made by `arroyo proto`, as docs/write-a-plugin.md says."""
     source = tmp_path_factory.mktemp("source")
     (source / "acme_reference").mkdir()
     (source / "acme_reference" / "__init__.py").touch()
     (source / "acme_reference" / "config.proto").write_text(PROTO)
-    page = (ROOT / "docs" / "write-a-plugin.md").read_text(encoding="utf-8")
-    start = page.index("python -m grpc_tools.protoc")
-    command = page[start : page.index("\n\n", start)].replace("\\\n", " ")
-    command = command.replace("<site-packages>", str(ROOT)).replace("acme/", "acme_reference/")
-    arguments = [sys.executable if word == "python" else word for word in shlex.split(command)]
-    (source / "src").symlink_to(source)
-    subprocess.run(arguments, cwd=source, check=True)
+    assert main(["proto", str(source)]) == 0
     sys.path.insert(0, str(source))
     try:
         yield importlib.import_module("acme_reference.config_pb2")
