@@ -61,6 +61,7 @@ demo: java $(STAMP) ## run a Nexmark pipeline with a shuffle into Parquet files,
 	@rm -rf out/nexmark_hot_bids
 	@$(BIN)/arroyo run $(DEMO)
 	@$(BIN)/python tools/show_result.py out/nexmark_hot_bids
+	@printf '\nThe pipeline is %s, the command is %s. Next: docs/tutorial.md\n' '$(DEMO)' '$(BIN)/arroyo'
 
 test: java $(STAMP) wheels ## run everything: lint, types, and the tests of every distribution on every Python
 	@rm -rf build/reports && mkdir -p build/reports
