@@ -27,6 +27,7 @@ LOCAL_MASTER = "local[*,4]"
 FRAMES_PER_BATCH = 16
 
 CONNECT_PORT = 15002
+MASTER_PORT = 7077
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +50,8 @@ def create_session(
     master = master or LOCAL_MASTER
     if master.startswith("sc://"):
         return _connect(name, master, conf or {})
+    if master.startswith("spark://"):
+        _check_cluster(master)
     java = check_java()
     # Workers must be this very interpreter: it has the plugins.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -97,11 +100,27 @@ def _connect(name: str, url: str, conf: Mapping[str, str]) -> SparkSession:
 
 def _check_reachable(url: str) -> None:
     """Spark Connect's client would try for ten minutes."""
-    address = urlsplit(url)
-    try:
-        socket.create_connection((address.hostname or "", address.port or CONNECT_PORT), timeout=10).close()
-    except OSError as error:
+    error = _connection_error(url, CONNECT_PORT)
+    if error is not None:
         raise SetupError(f"Spark Connect at {url} cannot be reached: {error}") from error
+
+
+def _check_cluster(url: str) -> None:
+    """Spark would try for a minute, and not say why it failed; of several masters one is enough."""
+    masters = [f"spark://{address}" for address in url.removeprefix("spark://").split(",")]
+    errors = [_connection_error(master, MASTER_PORT) for master in masters]
+    if all(error is not None for error in errors):
+        raise SetupError(f"the Spark master at {url} cannot be reached: {errors[0]}") from errors[0]
+
+
+def _connection_error(url: str, default_port: int) -> OSError | ValueError | None:
+    """Why nothing answers there, if nothing does."""
+    try:
+        address = urlsplit(url)
+        socket.create_connection((address.hostname or "", address.port or default_port), timeout=10).close()
+    except (OSError, ValueError) as error:
+        return error
+    return None
 
 
 def _settings(master: str, java: str, *, is_quiet: bool) -> dict[str, str]:

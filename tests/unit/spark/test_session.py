@@ -2,7 +2,8 @@
 
 import pytest
 
-from arroyo_core.spark.session import is_one_machine
+from arroyo_core.errors import SetupError
+from arroyo_core.spark.session import create_session, is_one_machine
 
 
 def session(module, master):
@@ -20,3 +21,16 @@ def session(module, master):
 )
 def test_only_a_local_master_of_the_drivers_own_runs_tasks_on_this_machine(module, master, expected):
     assert is_one_machine(session(module, master)) is expected
+
+
+@pytest.mark.parametrize(
+    ("master", "reason"),
+    [
+        ("spark://127.0.0.1:1", "Connection refused"),
+        ("spark://127.0.0.1:1,127.0.0.1:2", "Connection refused"),
+        ("spark://127.0.0.1:port", "port"),
+    ],
+)
+def test_a_master_that_is_not_there_is_told_before_spark_tries_for_a_minute(master, reason):
+    with pytest.raises(SetupError, match=rf"the Spark master at {master} cannot be reached: .*{reason}"):
+        create_session("job", master=master)
