@@ -196,7 +196,8 @@ class StorageProvider:
             try:
                 return call()
             except FileNotFoundError as error:
-                raise MissingFileError(f"cannot {verb} {name}: there is no such file") from error
+                missing = "bucket or folder" if verb in ("write", "create") else "file"
+                raise MissingFileError(f"cannot {verb} {name}: there is no such {missing}") from error
             except Exception as error:
                 if not is_transient(error) or attempt == self._attempts:
                     tried = f" (tried {attempt} times)" if attempt > 1 else ""

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -232,8 +233,12 @@ def _advice(url: str) -> str:
     scheme = urlsplit(url).scheme
     if scheme in ("", "file", "local"):
         return "choose a folder that this user can write, and every executor sees"
-    extra = "pip install 'arroyo-core[s3]'; " if scheme in ("s3", "s3a") else ""
-    return f"{extra}check the URL, the credentials in the environment, and that they may write, list and delete there"
+    is_client_missing = scheme in ("s3", "s3a") and find_spec("s3fs") is None
+    extra = "pip install 'arroyo-core[s3]'; " if is_client_missing else ""
+    return (
+        f"{extra}check the URL, that its bucket is there, the credentials in the environment, "
+        "and that they may write, list and delete there"
+    )
 
 
 def _local_folder(storage: StorageProvider) -> Path | None:

@@ -214,3 +214,10 @@ def test_a_relative_path_is_meant_from_the_folder_of_the_moment(tmp_path, monkey
         monkeypatch.chdir(tmp_path / name)
         get_storage_provider("./state").write("x", name.encode())
     assert [(tmp_path / name / "state" / "x").read_bytes() for name in ("a", "b")] == [b"a", b"b"]
+
+
+@pytest.mark.parametrize("method", ["write", "put_if_absent"])
+def test_a_bucket_that_is_not_there_is_not_called_a_file(tmp_path, method):
+    storage, _ = provider(tmp_path, failures=1, error=FileNotFoundError("The specified bucket does not exist"))
+    with pytest.raises(StateError, match=r"cannot (write|create) .*/job/x: there is no such bucket or folder"):
+        getattr(storage, method)("job/x", b"x")
