@@ -54,6 +54,8 @@ def build_bundle(source: str | Path) -> BuiltBundle:
         return _build_wheel(path)
     if path.is_file() and path.suffix == ".py":
         return _build_zip(path)
+    if not path.exists():
+        raise BundleError(f"there is no {path}: give a folder with a pyproject.toml, or a .py file")
     raise BundleError(f"{path} is neither a folder with a pyproject.toml nor a .py file")
 
 

@@ -92,8 +92,9 @@ def test_a_module_that_is_no_bundle_is_a_clear_error(tmp_path, text, message):
 def test_a_folder_that_is_no_project_is_a_clear_error(tmp_path, make_project):
     with pytest.raises(BundleError, match=r"cannot read .*pyproject\.toml: No such file"):
         build_bundle(tmp_path)
+    (tmp_path / "none.txt").touch()
     with pytest.raises(BundleError, match=r"neither a folder with a pyproject\.toml nor a \.py file"):
-        build_bundle(tmp_path / "none")
+        build_bundle(tmp_path / "none.txt")
     folder = make_project({"other.txt": ""})
     with pytest.raises(BundleError, match="has no package 'acme_geo'"):
         build_bundle(folder)
@@ -141,3 +142,8 @@ def _check(requires_python, dependencies):
 
     manifest = Manifest(name="x", version="1", requires_python=requires_python, dependencies=dependencies)
     check_environment(manifest, what="x", python="3.11.2", installed=installed)
+
+
+def test_a_source_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(BundleError, match=r"there is no .*prices\.py: give a folder"):
+        build_bundle(tmp_path / "prices.py")
