@@ -22,7 +22,7 @@ from arroyo_core.graph.plan import Plan
 from arroyo_core.runtime.job import Listeners
 from arroyo_core.runtime.prometheus import JobMetrics, MetricsServer
 from arroyo_core.runtime.results import JobResult
-from arroyo_core.runtime.start import StartOptions
+from arroyo_core.runtime.start import Start, StartOptions
 from arroyo_core.runtime.stop import StopSignal
 from arroyo_core.spark.pipeline import Pipeline
 from arroyo_core.spark.session import create_session, stop_session
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
         allow_unpinned=args.insecure_udfs,
         parameters=given_parameters(args),
     )
-    pipeline.check_start(options)
+    start = pipeline.check_start(options)
     is_json = args.output == "json"
     kind = args.progress or choose_progress(is_json=is_json, out=sys.stderr, data=sys.stdout, environment=os.environ)
     progress = open_progress(ProgressKind(kind), pipeline.plan)
@@ -48,12 +48,22 @@ def run(args: argparse.Namespace) -> int:
         json_output = JsonOutput(pipeline.plan, progress.shared(sys.stdout)) if is_json else None
         if json_output is not None:
             resources.enter_context(json_output)
-        result = _run(args, pipeline, conf, options, progress, json_output)
+        result = _finished_before(start, options, pipeline.plan)
+        if result is None:
+            result = _run(args, pipeline, conf, options, progress, json_output)
         if json_output is not None:
             json_output.on_end(result)
     if kind != ProgressKind.NONE:
         print_summary(pipeline.plan, result, sys.stderr)
     return 0
+
+
+def _finished_before(start: Start | None, options: StartOptions, plan: Plan) -> JobResult | None:
+    """The result of a job that an earlier run has finished: it needs no Spark, and leaves no sign of a driver."""
+    is_going_on = options.from_epoch is None and options.fork_from is None
+    if start is None or not start.is_finished or not is_going_on:
+        return None
+    return JobResult(job_id=plan.job_id, is_finished=True, resumed_from=start.parent_epoch)
 
 
 def _run(

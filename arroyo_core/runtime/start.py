@@ -95,6 +95,11 @@ class Start:
         """The `parent_epoch` of the first epoch."""
         return self.checkpoint.epoch if self.checkpoint is not None else 0
 
+    @property
+    def is_finished(self) -> bool:
+        """Whether every source was at its end, and all output is committed: there is nothing to run."""
+        return self.checkpoint is not None and self.checkpoint.is_final and not self.needs_commit
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Decision:

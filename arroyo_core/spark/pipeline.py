@@ -18,7 +18,7 @@ from arroyo_core.graph.plan import Plan
 from arroyo_core.plugin import PluginSet, installed_plugins
 from arroyo_core.runtime.job import MAX_RESTARTS, Job, JobListener
 from arroyo_core.runtime.results import JobResult
-from arroyo_core.runtime.start import StartOptions, check_start
+from arroyo_core.runtime.start import Start, StartOptions, check_start
 from arroyo_core.runtime.stop import StopSignal
 from arroyo_core.runtime.user_code import BundleOpener, open_pickled, store_pickled
 from arroyo_core.state import ParquetBackend, get_storage_provider
@@ -100,15 +100,16 @@ class Pipeline:
         """
         return PipelineFunctions().udf(function)
 
-    def check_start(self, start: StartOptions | None = None) -> None:
+    def check_start(self, start: StartOptions | None = None) -> Start | None:
         """Compare the pipeline with its checkpoints; needs no Spark and changes nothing.
 
-        Raises what `run` would raise when it starts: for options that cannot be met, and for state that
-        would be lost.
+        Returns how `run` would start, or None for a pipeline without a checkpoint url. Raises what `run` would
+        raise when it starts: for options that cannot be met, and for state that would be lost.
         """
-        if self.plan.checkpoint.url is not None:
-            backend = ParquetBackend(get_storage_provider(self.plan.checkpoint.url), self.plan.job_id)
-            check_start(backend, self.plan, self.plugins, start or StartOptions())
+        if self.plan.checkpoint.url is None:
+            return None
+        backend = ParquetBackend(get_storage_provider(self.plan.checkpoint.url), self.plan.job_id)
+        return check_start(backend, self.plan, self.plugins, start or StartOptions())
 
     def run(
         self,

@@ -120,6 +120,20 @@ def ran(tmp_path):
     return write, url
 
 
+def test_a_finished_job_needs_no_spark_and_claims_nothing(ran, capsys, monkeypatch):
+    monkeypatch.setattr("arroyo_core.cli.run.create_session", None)
+    write, url = ran
+    claims = sorted(Path(url).glob("counted/generations/*"))
+    assert main(["run", write()]) == 0
+    shown = capsys.readouterr().err
+    assert "counted finished in an earlier run, at epoch 3" in shown
+    assert "starting Spark" not in shown
+    assert main(["run", write(), "--output", "json"]) == 0
+    end = json.loads(capsys.readouterr().out)
+    assert (end["event"], end["outcome"], end["epochs"], end["resumed_from"]) == ("end", "finished", 0, 3)
+    assert sorted(Path(url).glob("counted/generations/*")) == claims
+
+
 def test_an_unchanged_pipeline_can_start_from_its_checkpoint(ran, capsys):
     write, url = ran
     assert main(["plan", write(), "--against", url]) == 0
