@@ -8,7 +8,7 @@ from arroyo_core.cli.exits import OK
 from arroyo_core.cli.state_commands import add_job_arguments, open_backend
 from arroyo_core.runtime.events import StopMode
 from arroyo_core.runtime.stop import StopFile
-from arroyo_core.state.inspection import find_started_jobs
+from arroyo_core.state.inspection import find_started_jobs, finished_epoch
 
 _MODES = {
     StopMode.CHECKPOINT: "end the epoch and commit it (default)",
@@ -36,7 +36,12 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 def _stop(args: argparse.Namespace) -> int:
     # A job may have to be stopped before it has come to its first checkpoint.
     backend = open_backend(args, find_started_jobs)
-    generation = max(backend.read_facts().generations)
+    facts = backend.read_facts()
+    finished = finished_epoch(backend, facts)
+    if finished is not None:
+        print(f"{backend.job_id} has finished, at epoch {finished}: there is nothing to stop")
+        return OK
+    generation = max(facts.generations)
     StopFile.at(backend.storage.url, backend.job_id, generation).write(StopMode(args.mode))
     print(f"{backend.job_id}: asked the driver of generation {generation} to stop ({args.mode})")
     return OK

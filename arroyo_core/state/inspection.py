@@ -14,11 +14,12 @@ from arroyo_core.proto.state_pb2 import CheckpointMetadata, OperatorCheckpointMe
 from arroyo_core.state import paths
 from arroyo_core.state.compaction import merge_files
 from arroyo_core.state.expiring_time_key_map import ExpiringTimeKeyTable
-from arroyo_core.state.failures import DamagedStateError, NoRegisteredTableError
+from arroyo_core.state.failures import DamagedStateError, MissingFileError, NoRegisteredTableError
 from arroyo_core.state.file_access import FileAccess
 from arroyo_core.state.global_keyed_map import GlobalKeyedTable
 from arroyo_core.state.merge import operators_by_id, table_files
 from arroyo_core.state.parquet import ParquetBackend
+from arroyo_core.state.protocol import JobFacts
 from arroyo_core.state.storage import StorageProvider
 from arroyo_core.state.verification import Verifier
 
@@ -53,6 +54,18 @@ class TableSummary:
     rows: int
     bytes_live: int
     version: int
+
+
+def finished_epoch(backend: ParquetBackend, facts: JobFacts) -> int | None:
+    """The newest epoch, if it is the job's last and nobody has begun anything since."""
+    if not facts.published:
+        return None
+    epoch = max(facts.published)
+    try:
+        latest = backend.load_checkpoint_metadata(backend.job_id, epoch)
+    except (DamagedStateError, MissingFileError):
+        return None
+    return epoch if latest.is_final and latest.generation == max(facts.generations) else None
 
 
 def find_jobs(storage: StorageProvider) -> list[str]:

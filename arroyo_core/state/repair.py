@@ -21,6 +21,7 @@ from arroyo_core.proto.state_pb2 import CheckpointMetadata, GenerationClaim, Tab
 from arroyo_core.state import paths
 from arroyo_core.state.envelope import unseal
 from arroyo_core.state.failures import DamagedStateError, MissingFileError
+from arroyo_core.state.inspection import finished_epoch
 from arroyo_core.state.parquet import ParquetBackend
 from arroyo_core.state.protocol import JobFacts, referenced_paths
 from arroyo_core.state.verification import Verdict, Verifier
@@ -132,7 +133,7 @@ class Repair:
         """
         facts = self._backend.read_facts()
         generation = max(facts.generations, default=0)
-        if not generation or self._has_finished(facts):
+        if not generation or finished_epoch(self._backend, facts) is not None:
             return
         seen_us = self._last_sign_us(facts, generation)
         if self._now_us() - seen_us < quiet_us:
@@ -178,16 +179,6 @@ class Repair:
         """Publish the state of an epoch under another number; its output was committed before the next began."""
         checkpoint = self._backend.load_checkpoint_metadata(self._backend.job_id, whole)
         self._backend.publish(renumber_checkpoint(checkpoint, number))
-
-    def _has_finished(self, facts: JobFacts) -> bool:
-        """Whether the newest epoch is the job's last, and nobody has begun anything since."""
-        if not facts.published:
-            return False
-        try:
-            latest = self._backend.load_checkpoint_metadata(self._backend.job_id, max(facts.published))
-        except (DamagedStateError, MissingFileError):
-            return False
-        return latest.is_final and latest.generation == max(facts.generations)
 
     def _last_sign_us(self, facts: JobFacts, generation: int) -> int:
         claim = paths.generation_claim(self._backend.job_id, generation)

@@ -9,6 +9,7 @@ import pytest
 from state_life import Life, expected_at
 
 from arroyo_core.cli.main import main
+from arroyo_core.proto.state_pb2 import CheckpointMetadata
 from arroyo_core.state import ParquetBackend, StorageProvider
 
 
@@ -42,6 +43,15 @@ def test_a_job_can_be_stopped_before_its_first_checkpoint(tmp_path, capsys):
     assert main(["stop", str(tmp_path), "--mode", "graceful"]) == 0
     assert "asked the driver of generation 1 to stop" in capsys.readouterr().out
     assert (tmp_path / "job/generations/1.stop").read_text() == "graceful"
+
+
+def test_a_finished_job_is_not_asked_to_stop(tmp_path, capsys):
+    backend = ParquetBackend(StorageProvider(str(tmp_path)), "job")
+    backend.claim_generation()
+    backend.publish(CheckpointMetadata(job_id="job", epoch=1, is_final=True))
+    assert main(["stop", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == "job has finished, at epoch 1: there is nothing to stop\n"
+    assert not (tmp_path / "job/generations/1.stop").exists()
 
 
 def test_show_tells_operators_and_tables(url, capsys):
