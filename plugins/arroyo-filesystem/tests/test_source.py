@@ -237,7 +237,7 @@ def test_an_event_time_column_is_announced(files: Any, tmp_path: Path) -> None:
         ({"columns": ["n", "n"]}, "columns", "named twice"),
         ({"format": "avro"}, "format", "unknown format 'avro'"),
         ({"bad_data": "ignore"}, "bad_data", "unknown policy 'ignore'"),
-        ({"bad_data": "dead_letter"}, "bad_data", "needs the folder"),
+        ({"bad_data": "dead_letter"}, "bad_data", "needs a folder"),
         ({"dead_letter": "x"}, "dead_letter", "needs bad_data: dead_letter"),
         ({"batch_rows": -1}, "batch_rows", "between 1 and"),
         ({"split_size": -1}, "split_size", "positive"),

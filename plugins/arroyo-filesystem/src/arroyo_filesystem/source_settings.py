@@ -160,7 +160,11 @@ def _bad_data(config: SourceConfig, kind: Format) -> BadData:
             allowed=[BadData.FAIL],
         )
     if policy is BadData.DEAD_LETTER and not config.dead_letter:
-        raise ConfigError("bad_data: dead_letter needs the folder dead_letter", field="bad_data", value=config.bad_data)
+        raise ConfigError(
+            "bad_data: dead_letter needs a folder for the bad lines, such as dead_letter: ./dead",
+            field="bad_data",
+            value=config.bad_data,
+        )
     if config.dead_letter and policy is not BadData.DEAD_LETTER:
         raise ConfigError("dead_letter needs bad_data: dead_letter", field="dead_letter", value=config.dead_letter)
     return policy
