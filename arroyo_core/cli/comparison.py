@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from arroyo_core.api.units import format_bytes
+from arroyo_core.cli.formats import format_size
 from arroyo_core.runtime.comparison import OperatorChange
 from arroyo_core.runtime.udf_changes import UdfChange, changed_udfs
 from arroyo_core.state.fork import ForkOrigin
@@ -71,7 +71,7 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
 def _row(change: OperatorChange) -> tuple[str, ...]:
     size = sum(table.size_bytes for table in change.tables)
     names = ", ".join(table.name for table in change.tables)
-    state = f"{names} ({format_bytes(size)})" if names else "-"
+    state = f"{names} ({format_size(size)})" if names else "-"
     reasons = [change.reason] if change.reason else []
     if change.is_source and change.begins_anew:
         reasons.append("reads from its beginning")

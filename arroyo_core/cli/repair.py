@@ -10,6 +10,7 @@ from arroyo_core.cli.arguments import duration_us, epoch
 from arroyo_core.cli.exits import FAILURE, OK
 from arroyo_core.cli.formats import format_size
 from arroyo_core.errors import ConfigError
+from arroyo_core.graph.views.labels import count
 from arroyo_core.state import ParquetBackend
 from arroyo_core.state.repair import Repair, RepairPlan
 from arroyo_core.state.verification import Verdict, Verifier
@@ -53,7 +54,7 @@ def _epochs(backend: ParquetBackend, args: argparse.Namespace) -> list[int]:
 
 def _print_verdict(verdict: Verdict) -> None:
     state = "whole" if verdict.is_whole else f"{len(verdict.problems)} damaged"
-    print(f"epoch {verdict.epoch}: {verdict.files} files, {format_size(verdict.bytes_read)}, {state}")
+    print(f"epoch {verdict.epoch}: {count(verdict.files, 'file')}, {format_size(verdict.bytes_read)}, {state}")
     for problem in verdict.problems:
         print(f"  {problem}")
 
@@ -113,7 +114,7 @@ def _print_plan(plan: RepairPlan, backend: ParquetBackend, *, folder: str | None
         where = f"{backend.storage.url}/{folder or f'{backend.job_id}/damaged'}"
         numbers = ", ".join(map(str, plan.dropped))
         verb = "moved" if is_done else "would move"
-        print(f"{verb} damaged checkpoints aside: {numbers} ({len(plan.moved)} files, to {where})")
+        print(f"{verb} damaged checkpoints aside: {numbers} ({count(len(plan.moved), 'file')}, to {where})")
     if plan.republished is not None:
         verb = "published" if is_done else "would publish"
         print(f"{verb} the state of epoch {plan.whole} as epoch {plan.republished}, to go on from there")
