@@ -31,8 +31,14 @@ PAGES = [
 #: Blocks that no test runs, by page, and why. A new one is added here too, so that it is seen.
 NOT_RUN = {
     "README.md": ["it sets up an environment, and tests all of it"],
-    "docs/on-a-cluster.md": ["it needs a cluster", "it needs a cluster", "it needs a cluster"],
-    "docs/on-s3.md": ["it needs a bucket"],
+    "docs/on-a-cluster.md": [
+        "it needs a cluster",
+        "it needs a cluster",
+        "it needs two terminals",
+        "it needs two terminals",
+        "it needs a cluster",
+    ],
+    "docs/on-s3.md": ["it needs a bucket", "it needs a server", "it needs a server"],
     "docs/on-spark-connect.md": ["it needs a server", "it needs a server"],
     "docs/upgrade.md": ["the job above has ended"],
 }
