@@ -20,9 +20,10 @@ from arroyo_core.cli.exits import OK
 from arroyo_core.cli.parameters import add_set, given_parameters
 from arroyo_core.cli.tables import plain_value, print_rows
 from arroyo_core.graph import Plan, plan_pipeline
+from arroyo_core.graph.views import labels
 from arroyo_core.plugin import PluginSet, installed_plugins
 from arroyo_core.runtime.dead_letters.claims import Claim, Replays, read_replays
-from arroyo_core.runtime.dead_letters.letters import LetterFile, find_letters, read_rows
+from arroyo_core.runtime.dead_letters.letters import LetterFile, find_letters, is_text_file, read_rows
 from arroyo_core.runtime.dead_letters.replay import Replayer, Runner, Selection
 from arroyo_core.runtime.dead_letters.rewriting import Route
 from arroyo_core.runtime.job import Job
@@ -258,7 +259,14 @@ def _replay(args: argparse.Namespace) -> int:
 
 def _say_what_there_is(selection: Selection, storage: StorageProvider) -> None:
     print("no open dead letter is meant: nothing is replayed")
-    others = {s.pipeline for s in _summarize(find_letters(storage).files, read_replays(storage)) if s.open}
+    files, replays = find_letters(storage).files, read_replays(storage)
+    for lines in _summarize([file for file in files if is_text_file(file.path)], replays):
+        if lines.open and lines.pipeline == selection.pipeline:
+            print(
+                f"{labels.count(lines.open, 'line')} that {lines.node!r} could not read never became rows: "
+                "mend the text, put it into a new file, and let the pipeline read that"
+            )
+    others = {s.pipeline for s in _summarize(files, replays) if s.open}
     others.discard(selection.pipeline)
     if others:
         print(f"there are letters of other pipelines: {', '.join(sorted(others))}; --job NAME takes them")

@@ -287,7 +287,9 @@ def test_bad_lines_of_a_source_are_shown_and_not_replayed(shop, capsys):
     assert letter["row"] == {"text": "nonsense"}
     assert letter["operator"] == "filesystem.source"
     assert shop.replay() == 0
-    assert "nothing is replayed" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "nothing is replayed" in said
+    assert "1 line that 'orders' could not read never became rows: mend the text" in said
     assert shop.replay("--node", "orders") == 2
     assert "'orders' (filesystem.source) is a source: what failed there are lines" in capsys.readouterr().err
 
