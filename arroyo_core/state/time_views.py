@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from arroyo_core.api.signals import Watermark
@@ -23,9 +22,7 @@ from arroyo_core.state.messages import (
 )
 from arroyo_core.state.rows import RowFormat
 from arroyo_core.state.runs import later
-
-#: Parts of no more rows than this, on average, are decoded together.
-SMALL_PART_ROWS = 256
+from arroyo_core.state.time_runs import TimeRun, TimeRuns, Times, merge_runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +46,7 @@ class ExpiringTimeKeyView:
     written never is. Written rows are read when their time is asked for. Expiring the oldest times costs
     nothing: the checkpoint only records up to where the table is empty; a time in the
     middle is recorded as deletes. Rows of one time that were written by several epochs have no fixed order.
+    Methods that return rows time by time take a step for each time: `take_before` does not.
     """
 
     def __init__(
@@ -65,12 +63,11 @@ class ExpiringTimeKeyView:
         self._format = row_format
         self._retention_us = retention_us
         self._send = send
-        self._inserted: dict[int, list[pa.Table]] = {}
+        self._inserted = TimeRuns(row_format)
         #: Written by an earlier checkpoint.
-        self._written: dict[int, list[pa.Table]] = {}
+        self._written = TimeRuns(row_format)
         #: Sent for this epoch's checkpoint.
-        self._flushed: dict[int, list[pa.Table]] = {}
-        self._written_times: list[int] = []
+        self._flushed = TimeRuns(row_format)
         #: Rows of earlier checkpoints before this time are expired.
         self.expired_before_us: int | None = None
         self._unread = list(unread)
@@ -79,15 +76,16 @@ class ExpiringTimeKeyView:
 
     def insert(self, timestamp_us: int, batch: pa.RecordBatch) -> None:
         """Add rows that all have the event time `timestamp_us`."""
-        for time_us, rows in _split(self._format, self._format.encode(batch)):
-            if time_us != timestamp_us:
-                raise StateValueError(f"table {self._table!r}: a row of time {time_us} was inserted as {timestamp_us}")
-            self._inserted.setdefault(time_us, []).append(rows)
+        rows = self._format.encode(batch)
+        times = self._format.times_us(rows)
+        wrong = times[times != timestamp_us]
+        if len(wrong):
+            raise StateValueError(f"table {self._table!r}: a row of time {wrong[0]} was inserted as {timestamp_us}")
+        self._inserted.gather(rows)
 
     def insert_batch(self, batch: pa.RecordBatch) -> None:
         """Add rows of any event times."""
-        for time_us, rows in _split(self._format, self._format.encode(batch)):
-            self._inserted.setdefault(time_us, []).append(rows)
+        self._inserted.gather(self._format.encode(batch))
 
     def delete(self, operation: DataOperation, batch: pa.RecordBatch) -> None:
         """Delete what `operation` says for each row of `batch`; looks at every row of the table."""
@@ -97,13 +95,8 @@ class ExpiringTimeKeyView:
         self._read_all()
         deletes = self._format.encode(batch, operation)
         for half in (self._written, self._flushed):
-            rows = pa.concat_tables(
-                [self._format.empty(), *(part for parts in half.values() for part in parts), deletes]
-            )
-            kept = _split(self._format, self._format.resolve_deletes(rows, keep_deletes=False))
-            half.clear()
-            for time_us, part in kept:
-                half.setdefault(time_us, []).append(part)
+            rows = pa.concat_tables([self._format.empty(), *(run.rows for run in half.take_all()), deletes])
+            half.add(TimeRun.of_rows(self._format, self._format.resolve_deletes(rows, keep_deletes=False)))
         self._send(TableMessage(self._table, RecordBatchData(deletes)))
 
     def get_min_time(self) -> int | None:
@@ -111,25 +104,31 @@ class ExpiringTimeKeyView:
         # A bound of unread rows need not be the time of a row: what could hold the earliest time is read.
         while self._unread:
             earliest = min(self._unread, key=lambda rows: rows.first_us)
-            known = min((time_us for half in self._halves() for time_us in half), default=None)
+            known = self._first_known()
             if known is not None and known <= earliest.first_us:
                 return known
             self._read(earliest.__eq__)
-        return min((time_us for half in self._halves() for time_us in half), default=None)
+        return self._first_known()
 
     def times(self) -> list[int]:
         """Every event time with rows, in order."""
         self._read_all()
-        return sorted({time_us for half in self._halves() for time_us in half})
+        found = [run.times_us for half in self._halves() for run in half.runs()]
+        times: list[int] = np.unique(np.concatenate(found)).tolist() if found else []
+        return times
 
     def get_batches(self, timestamp_us: int) -> list[pa.RecordBatch]:
         """The rows of one event time."""
         self._read(lambda rows: rows.first_us <= timestamp_us <= rows.last_us)
-        return [
-            self._format.decode(rows)
-            for half in (self._written, self._flushed, self._inserted)
-            for rows in half.get(timestamp_us, ())
-        ]
+        return [self._format.decode(rows) for half in self._halves() for rows in half.at(timestamp_us)]
+
+    def count_parts(self, times_us: Times) -> npt.NDArray[np.int64]:
+        """In how many parts the rows of each of these times are: one for each epoch that wrote some, about."""
+        self._read_times(times_us)
+        counts = np.zeros(len(times_us), dtype=np.int64)
+        for half in self._halves():
+            counts += half.count(times_us)
+        return counts
 
     def all_batches_for_watermark(
         self, watermark: Watermark | int | None = None
@@ -142,80 +141,83 @@ class ExpiringTimeKeyView:
 
     def expire_timestamp(self, timestamp_us: int) -> list[pa.RecordBatch]:
         """Remove the rows of one event time, and return them."""
-        batches = self.get_batches(timestamp_us)
-        self._inserted.pop(timestamp_us, None)
-        self._forget_sent([timestamp_us])
-        if timestamp_us in self._written:
-            earliest_unread = min((rows.first_us for rows in self._unread), default=timestamp_us)
-            if timestamp_us == self._first_written() and timestamp_us <= earliest_unread:
-                self._expire_written(timestamp_us + 1)
-            else:
-                self._send_deletes(self._written.pop(timestamp_us))
-        return batches
+        return self.expire_timestamps(np.array([timestamp_us], dtype=np.int64))
+
+    def expire_timestamps(self, times_us: Times) -> list[pa.RecordBatch]:
+        """Remove the rows of some event times, and return them: a batch for each part, oldest epoch first."""
+        if len(times_us) == 0:
+            return []
+        self._read_times(times_us)
+        parts = self._written.take_before(self._first_other(times_us))
+        if parts:
+            # Nothing else that was written is as old: no deletes are needed.
+            self.expired_before_us = later(self.expired_before_us, max(int(run.times_us[-1]) for run in parts) + 1)
+        for half in (self._written, self._flushed):
+            sent = half.take_times(times_us)
+            self._send_deletes(sent)
+            parts += sent
+        parts += self._inserted.take_times(times_us)
+        return [self._format.decode(run.rows) for run in parts]
 
     def expire_before(self, time_us: int) -> list[tuple[int, list[pa.RecordBatch]]]:
         """Remove all rows before `time_us`, and return them, by event time, oldest first."""
-        self._read(lambda rows: rows.first_us < time_us)
-        times = sorted({found for half in self._halves() for found in half if found < time_us})
-        expired = self._decode_times(times)
-        for found, _ in expired:
-            self._inserted.pop(found, None)
-        self._forget_sent([found for found, _ in expired])
-        self._expire_written(time_us)
-        return expired
+        found: dict[int, list[pa.RecordBatch]] = {}
+        for run in self._take_before(time_us):
+            decoded = self._format.decode(run.rows)
+            for each_us, start, end in run.by_time():
+                found.setdefault(each_us, []).append(decoded.slice(start, end - start))
+        return sorted(found.items(), key=lambda item: item[0])
+
+    def take_before(self, time_us: int) -> pa.RecordBatch | None:
+        """Remove all rows before `time_us`, and return them in the order of their times; None if there are none."""
+        runs = self._take_before(time_us)
+        # Rows of files and rows that were inserted may differ in other columns.
+        own = [run.select(self._format.schema.schema.names) for run in runs]
+        return self._format.decode(merge_runs(own).rows) if own else None
 
     def flush(self, cutoff_us: int | None = None) -> None:
         """Hand what was inserted to the next checkpoint; called by it, and by operators that like to."""
         if cutoff_us is not None:
             self._drop_before(cutoff_us)
-        parts = [part for time_us in sorted(self._inserted) for part in self._inserted[time_us]]
-        if parts:
-            self._send(TableMessage(self._table, RecordBatchData(pa.concat_tables(parts))))
-        for time_us, rows in self._inserted.items():
-            self._flushed.setdefault(time_us, []).extend(rows)
-        self._inserted.clear()
+        self._send_inserted(self._inserted.take_all())
 
     def flush_timestamp(self, timestamp_us: int) -> None:
         """Hand what was inserted for one event time to the next checkpoint."""
-        parts = self._inserted.pop(timestamp_us, [])
-        if parts:
-            self._send(TableMessage(self._table, RecordBatchData(pa.concat_tables(parts))))
-            self._flushed.setdefault(timestamp_us, []).extend(parts)
+        self._send_inserted(self._inserted.take_times(np.array([timestamp_us], dtype=np.int64)))
 
     def handle_checkpointed(self, cutoff_us: int | None) -> None:
         """The checkpoint was written: what was flushed is written now, what is past retention goes."""
         # Rows that come late belong to later files, which the time expired so far does not concern.
         self.expired_before_us = None
-        flushed = [(time_us, part) for time_us, parts in self._flushed.items() for part in parts]
-        self._flushed.clear()
-        self._remember_written(flushed)
+        for run in self._flushed.take_all():
+            self._written.add(run)
         if cutoff_us is not None:
             self._drop_before(cutoff_us)
 
-    def _decode_times(self, times_us: list[int]) -> list[tuple[int, list[pa.RecordBatch]]]:
-        """The rows of each of these times, all of which have been read."""
-        names = self._format.schema.schema.names
-        parts = [
-            (time_us, rows)
-            for time_us in times_us
-            for half in (self._written, self._flushed, self._inserted)
-            for rows in half.get(time_us, ())
-        ]
-        rows_in_all = sum(rows.num_rows for _, rows in parts)
-        if rows_in_all > SMALL_PART_ROWS * len(parts):
-            return [(time_us, self.get_batches(time_us)) for time_us in times_us]
-        # Where few rows share a time, decoding them time by time would cost as much for one row as for a thousand.
-        found: dict[int, list[pa.RecordBatch]] = {time_us: [] for time_us in times_us}
-        if parts:
-            decoded = self._format.decode(pa.concat_tables([rows.select(names) for _, rows in parts]))
-            start = 0
-            for time_us, rows in parts:
-                found[time_us].append(decoded.slice(start, rows.num_rows))
-                start += rows.num_rows
-        return list(found.items())
+    def _take_before(self, time_us: int) -> list[TimeRun]:
+        self._read(lambda rows: rows.first_us < time_us)
+        written, flushed, inserted = (half.take_before(time_us) for half in self._halves())
+        # Rows already handed to this epoch's checkpoint can only be taken back by deletes.
+        self._send_deletes(flushed)
+        self.expired_before_us = later(self.expired_before_us, time_us)
+        return [*written, *flushed, *inserted]
+
+    def _first_other(self, times_us: Times) -> int:
+        """The earliest time that written rows may have, and that is none of these; after all times if there is none."""
+        known = [first_us for run in self._written.runs() if (first_us := run.first_other(times_us)) is not None]
+        return min([*known, *(rows.first_us for rows in self._unread)], default=int(np.iinfo(np.int64).max))
+
+    def _first_known(self) -> int | None:
+        return min((first_us for half in self._halves() if (first_us := half.first_us) is not None), default=None)
 
     def _read_all(self) -> None:
         self._read(lambda rows: True)
+
+    def _read_times(self, times_us: Times) -> None:
+        times = np.sort(times_us)
+        self._read(
+            lambda rows: bool(np.searchsorted(times, rows.first_us) < np.searchsorted(times, rows.last_us, "right"))
+        )
 
     def _read(self, is_wanted: Callable[[UnreadRows], bool]) -> None:
         wanted = [rows for rows in self._unread if is_wanted(rows)]
@@ -223,35 +225,21 @@ class ExpiringTimeKeyView:
             self._unread = [rows for rows in self._unread if not is_wanted(rows)]
         for rows in wanted:
             live = self._format.expire(rows.read(), self._cutoff_us)
-            self._remember_written(_split(self._format, live.select(self._format.memory_schema.names)))
+            self._written.add(TimeRun.of_rows(self._format, live.select(self._format.memory_schema.names)))
 
-    def _halves(self) -> tuple[dict[int, list[pa.Table]], ...]:
+    def _halves(self) -> tuple[TimeRuns, TimeRuns, TimeRuns]:
         return (self._written, self._flushed, self._inserted)
 
-    def _remember_written(self, parts: list[tuple[int, pa.Table]]) -> None:
-        for time_us, part in parts:
-            if time_us not in self._written:
-                heapq.heappush(self._written_times, time_us)
-            self._written.setdefault(time_us, []).append(part)
+    def _send_inserted(self, runs: list[TimeRun]) -> None:
+        if runs:
+            run = merge_runs(runs)
+            self._send(TableMessage(self._table, RecordBatchData(run.rows)))
+            self._flushed.add(run)
 
-    def _first_written(self) -> int:
-        while self._written_times[0] not in self._written:
-            heapq.heappop(self._written_times)
-        return self._written_times[0]
-
-    def _expire_written(self, before_us: int) -> None:
-        self.expired_before_us = later(self.expired_before_us, before_us)
-        for time_us in [found for found in self._written if found < before_us]:
-            del self._written[time_us]
-
-    def _forget_sent(self, times_us: list[int]) -> None:
-        """Rows already handed to this epoch's checkpoint can only be taken back by deletes."""
-        parts = [part for time_us in times_us for part in self._flushed.pop(time_us, [])]
-        if parts:
-            self._send_deletes(parts)
-
-    def _send_deletes(self, parts: list[pa.Table]) -> None:
-        rows = pa.concat_tables(parts)
+    def _send_deletes(self, runs: list[TimeRun]) -> None:
+        if not runs:
+            return
+        rows = pa.concat_tables([run.rows for run in runs])
         index = rows.schema.get_field_index(OPERATION_COLUMN)
         codes = pa.array(np.full(rows.num_rows, OperationCode.DELETE_TIME_KEY, dtype=np.uint8))
         deletes = rows.set_column(index, rows.schema.field(index), codes)
@@ -260,17 +248,4 @@ class ExpiringTimeKeyView:
     def _drop_before(self, cutoff_us: int) -> None:
         self._cutoff_us = later(self._cutoff_us, cutoff_us)
         for half in self._halves():
-            for time_us in [found for found in half if found < cutoff_us]:
-                del half[time_us]
-
-
-def _split(row_format: RowFormat, rows: pa.Table) -> list[tuple[int, pa.Table]]:
-    """The rows by event time, oldest first; rows of one time keep their order."""
-    if rows.num_rows == 0:
-        return []
-    times = row_format.times_us(rows)
-    order = None if (times[:-1] <= times[1:]).all() else np.argsort(times, kind="stable")
-    if order is not None:
-        rows, times = rows.take(pa.array(order)), times[order]
-    starts = np.concatenate([[0], np.flatnonzero(np.diff(times)) + 1, [len(times)]])
-    return [(int(times[start]), rows.slice(int(start), int(end - start))) for start, end in pairwise(starts)]
+            half.take_before(cutoff_us)

@@ -21,6 +21,7 @@ from arroyo_core.state import (
     timestamp_table_config,
 )
 from arroyo_core.state.files import event_times_us
+from arroyo_core.testing.steps import count_steps
 
 
 @pytest.fixture
@@ -109,6 +110,39 @@ def test_what_expires_are_the_rows_of_each_time_wherever_they_are(storage, rows_
         found = [row for batch in batches for row in rows_of(batch)]
         assert sorted(found) == sorted(row for row in rows if row[1] == time)
     assert all_rows(reopened(job)) == sorted(row for row in rows if row[1] == 30)
+
+
+def test_rows_are_taken_in_the_order_of_time_and_of_one_time_in_the_order_they_came(storage):
+    view = job_with(storage, UNKEYED).managers[0].get_expiring_time_key_table("t")
+    rows = [(key, time, part) for part in range(10) for key, time in enumerate((30, 10, 20, 10))]
+    for part in range(10):
+        view.insert_batch(batch_of([row for row in rows if row[2] == part]))
+        assert view.take_before(10) is None
+        if part == 4:
+            view.flush()
+    assert rows_of(view.take_before(30)) == sorted((row for row in rows if row[1] < 30), key=lambda row: row[1])
+    assert view.times() == [30]
+
+
+def test_expiring_times_costs_no_step_for_each_of_them(tmp_path):
+    def steps(times: int) -> int:
+        job = job_with(StorageProvider(str(tmp_path / str(times))), UNKEYED)
+        view = job.managers[0].get_expiring_time_key_table("t")
+        batch = batch_of([(1, 7 * time % times, 0) for time in range(times)])
+
+        def live() -> None:
+            view.insert_batch(batch)
+            job.take(None)
+            view.insert_batch(batch)
+            assert view.take_before(times // 4).num_rows == times // 2
+            assert view.count_parts(np.arange(times)).sum() == 2 * (times - times // 4)
+            assert len(view.expire_timestamps(np.arange(times // 4, times, 2))) == 3
+            assert view.get_min_time() == times // 4 + 1
+            assert view.take_before(times).num_rows == times - times // 4
+
+        return count_steps(live)
+
+    assert steps(20_000) < steps(200) + 200
 
 
 def test_a_late_row_after_its_time_expired_is_kept(storage):

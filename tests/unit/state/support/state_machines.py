@@ -10,6 +10,7 @@ import copy
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+import numpy as np
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from state_job import RETENTION_US, Job, Row, batch_of, expiring_tables, rows_of
@@ -281,6 +282,30 @@ class TimeMachine(RowsMachine):
             gone.extend(row for _, batches in expired for batch in batches for row in rows_of(batch))
         assert sorted(gone) == sorted(row for row in self.model if row[1] < time_us)
         self.model = [row for row in self.model if row[1] >= time_us]
+
+    @rule(time_us=TIMES)
+    def take_before(self, time_us: int) -> None:
+        gone: list[Row] = []
+        for view in self.views():
+            taken = view.take_before(time_us)
+            rows = rows_of(taken) if taken is not None else []
+            assert [row[1] for row in rows] == sorted(row[1] for row in rows)
+            assert rows or taken is None
+            gone.extend(rows)
+        assert sorted(gone) == sorted(row for row in self.model if row[1] < time_us)
+        self.model = [row for row in self.model if row[1] >= time_us]
+
+    @rule(times_us=st.sets(TIMES))
+    def expire_some_times(self, times_us: set[int]) -> None:
+        times = np.array(sorted(times_us), dtype=np.int64)
+        gone: list[Row] = []
+        for view in self.views():
+            parts = view.count_parts(times).tolist()
+            assert parts == [len(view.get_batches(time_us)) for time_us in times.tolist()]
+            gone.extend(row for batch in view.expire_timestamps(times) for row in rows_of(batch))
+            assert not view.count_parts(times).any()
+        assert sorted(gone) == sorted(row for row in self.model if row[1] in times_us)
+        self.model = [row for row in self.model if row[1] not in times_us]
 
     @rule()
     def first_time(self) -> None:
