@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,8 @@ REDUCE_ROWS = 65_536
 REDUCE_EPOCHS = 16
 #: Rows of one output batch, about.
 OUTPUT_ROWS = 65_536
+#: Rows that are finished at once, about: whole event times, of which there may be as many as rows.
+FINISH_ROWS = 262_144
 
 Reduce = Callable[[pa.RecordBatch], pa.RecordBatch]
 
@@ -41,6 +43,8 @@ def event_group_tables(schema: ArroyoSchema | None) -> dict[str, TableConfig]:
 class EventGroups:
     """Holds rows until the watermark passes their event time, and then sends what `finish` makes of them.
 
+    `finish` is given all rows of many event times at once, and tells these apart itself: a watermark costs as many
+    calls when every row has a time of its own.
     `reduce` may drop rows that cannot matter any more, given some of the rows of their event times. Rows before
     the last watermark are late: they are counted and dropped, as are rows without event time.
     """
@@ -75,8 +79,8 @@ class EventGroups:
     def advance(self, watermark_us: int, collector: ArrowCollector) -> None:
         """Send what is complete at this watermark."""
         due = self._rows.take_before(watermark_us)
-        if due is not None:
-            result = self._finish(due)
+        for rows in _whole_times(due, self._time_column) if due is not None else ():
+            result = self._finish(rows)
             for start in range(0, result.num_rows, OUTPUT_ROWS):
                 collector.collect(result.slice(start, OUTPUT_ROWS))
         self._progress.advance(watermark_us)
@@ -99,33 +103,35 @@ class _WaitingRows:
         self._view = view
         self._time_column = time_column
         self._reduce = reduce
-        self._pending: list[pa.RecordBatch] = []
+        #: Batches of this epoch, each with its earliest time.
+        self._pending: list[tuple[int, pa.RecordBatch]] = []
         self._pending_rows = 0
         self._reduced_rows = 0
-        self._earliest_us: int | None = None
 
     def add(self, rows: pa.RecordBatch) -> None:
-        earliest_us = int(times_us(rows.column(self._time_column)).min())
-        self._earliest_us = earliest_us if self._earliest_us is None else min(earliest_us, self._earliest_us)
-        self._pending.append(rows)
+        self._pending.append((self._earliest_us(rows), rows))
         self._pending_rows += rows.num_rows
         if self._reduce is not None and self._pending_rows > 2 * self._reduced_rows + REDUCE_ROWS:
-            self._set_pending(self._reduce(_concat(self._pending)))
+            self._set_pending(self._reduce(self._fresh()))
 
     def take_before(self, time_us: int) -> pa.RecordBatch | None:
         """Remove the rows before this time, and return them; None if there are none."""
-        parts = [batch for _, batches in self._view.expire_before(time_us) for batch in batches]
-        if self._earliest_us is not None and self._earliest_us < time_us:
-            fresh = _concat(self._pending)
-            is_due = times_us(fresh.column(self._time_column)) < time_us
-            parts.append(fresh.filter(pa.array(is_due)))
-            self._set_pending(fresh.filter(pa.array(~is_due)))
+        written = self._view.take_before(time_us)
+        parts = [written] if written is not None else []
+        # Batches that are not due yet are left alone, so that many rows may wait for many watermarks.
+        touched = [rows for earliest_us, rows in self._pending if earliest_us < time_us]
+        if touched:
+            rows = _concat(touched)
+            is_due = times_us(rows.column(self._time_column)) < time_us
+            parts.append(rows.filter(pa.array(is_due)))
+            waiting = [each for each in self._pending if each[0] >= time_us]
+            self._set_pending(rows.filter(pa.array(~is_due)), *waiting)
         return _concat(parts) if parts else None
 
     def flush(self, epoch: int) -> None:
         if not self._pending:
             return
-        fresh = _concat(self._pending)
+        fresh = self._fresh()
         self._set_pending(None)
         if self._reduce is not None:
             if epoch % REDUCE_EPOCHS == 0:
@@ -135,16 +141,36 @@ class _WaitingRows:
 
     def _with_written(self, fresh: pa.RecordBatch) -> pa.RecordBatch:
         """With what the table has of event times that many epochs have written rows of, which is taken out of it."""
-        parts = [fresh]
-        for time_us in np.unique(times_us(fresh.column(self._time_column))).tolist():
-            if len(self._view.get_batches(time_us)) >= REDUCE_EPOCHS // 2:
-                parts += self._view.expire_timestamp(time_us)
-        return _concat(parts)
+        times = np.unique(times_us(fresh.column(self._time_column)))
+        crowded = times[self._view.count_parts(times) >= REDUCE_EPOCHS // 2]
+        return _concat([fresh, *self._view.expire_timestamps(crowded)])
 
-    def _set_pending(self, rows: pa.RecordBatch | None) -> None:
-        self._pending = [rows] if rows is not None and rows.num_rows else []
-        self._pending_rows = self._reduced_rows = sum(part.num_rows for part in self._pending)
-        self._earliest_us = int(times_us(self._pending[0].column(self._time_column)).min()) if self._pending else None
+    def _fresh(self) -> pa.RecordBatch:
+        return _concat([rows for _, rows in self._pending])
+
+    def _set_pending(self, rows: pa.RecordBatch | None, *waiting: tuple[int, pa.RecordBatch]) -> None:
+        own = [(self._earliest_us(rows), rows)] if rows is not None and rows.num_rows else []
+        self._pending = [*own, *waiting]
+        self._pending_rows = self._reduced_rows = sum(rows.num_rows for _, rows in self._pending)
+
+    def _earliest_us(self, rows: pa.RecordBatch) -> int:
+        return int(times_us(rows.column(self._time_column)).min())
+
+
+def _whole_times(rows: pa.RecordBatch, time_column: str) -> Iterator[pa.RecordBatch]:
+    """The rows in parts of about `FINISH_ROWS`, earlier times first; all rows of one time are in one part."""
+    if rows.num_rows <= FINISH_ROWS:
+        yield rows
+        return
+    times = times_us(rows.column(time_column))
+    order = np.argsort(times, kind="stable")
+    times = times[order]
+    start = 0
+    while start < len(times):
+        last = times[min(start + FINISH_ROWS, len(times)) - 1]
+        end = int(np.searchsorted(times, last, side="right"))
+        yield rows.take(pa.array(order[start:end]))
+        start = end
 
 
 def _concat(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

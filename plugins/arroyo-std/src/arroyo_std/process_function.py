@@ -148,8 +148,9 @@ class Timers:
         earliest_us = self._view.get_min_time()
         if earliest_us is None or earliest_us > until_us:
             return None
-        parts = [batch for _, batches in self._view.expire_before(until_us + 1) for batch in batches]
-        rows = parts[0] if len(parts) == 1 else pa.concat_batches(parts)
+        rows = self._view.take_before(until_us + 1)
+        if rows is None:
+            return None
         is_due = times_us(rows.column(TIMER_AT)) <= until_us
         if not is_due.all():
             self._view.insert_batch(rows.filter(pa.array(~is_due)))

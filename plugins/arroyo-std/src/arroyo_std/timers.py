@@ -62,9 +62,8 @@ class KeyTimers:
 
     def take_due(self, until_us: int) -> pa.RecordBatch | None:
         """Remove the timers up to this time; each of their keys once, or None if there are none."""
-        due = [batch for _, batches in self._view.expire_before(until_us + 1) for batch in batches]
-        if not due:
+        rows = self._view.take_before(until_us + 1)
+        if rows is None:
             return None
-        rows = due[0] if len(due) == 1 else pa.concat_batches(due)
         groups = Groups.of_columns([rows.column(key) for key in self._schema.key_columns or ()], rows.num_rows)
         return rows if groups.count == rows.num_rows else rows.take(pa.array(groups.first_rows()))

@@ -105,11 +105,11 @@ class WindowJoin(TimedJoin):
         return until_us
 
     def _take_due(self, index: int, until_us: int) -> pa.RecordBatch:
-        batches = [batch for _, parts in self._views[index].expire_before(until_us) for batch in parts]
-        if not batches:
+        due = self._views[index].take_before(until_us)
+        if due is None:
             schema = self.layout.sides[index].schema.append(pa.field(LAST_MOMENT, TIME_TYPE))
             return pa.RecordBatch.from_pylist([], schema=schema)
-        return pa.concat_batches(batches)
+        return due
 
     def _joined(self, left: pa.RecordBatch, right: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         codes = list(

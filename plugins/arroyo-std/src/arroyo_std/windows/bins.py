@@ -47,7 +47,8 @@ class BinStore:
 
     def take_before(self, time_us: int) -> pa.RecordBatch | None:
         """Remove the bins that start before `time_us`, and return them merged, oldest first; None if there are none."""
-        parts = [batch for _, batches in self._view.expire_before(time_us) for batch in batches]
+        written = self._view.take_before(time_us)
+        parts = [written] if written is not None else []
         self._forget(time_us)
         fresh = self._take_pending_before(time_us)
         if fresh is not None:
@@ -80,7 +81,7 @@ class BinStore:
 
     def drop_before(self, time_us: int) -> None:
         """Forget the bins that start before `time_us`."""
-        self._view.expire_before(time_us)
+        self._view.take_before(time_us)
         self._forget(time_us)
         self._take_pending_before(time_us)
 
@@ -109,11 +110,10 @@ class BinStore:
 
     def _absorb_parts(self, fresh: pa.RecordBatch) -> pa.RecordBatch:
         """With what the table has of bins that too many epochs have written to, which is taken out of it."""
-        parts = [fresh]
-        for start in np.unique(_starts(fresh)).tolist():
-            if len(self._view.get_batches(start)) >= MERGE_PARTS // 2:
-                parts += self._view.expire_timestamp(start)
-        return self.merge(parts) if len(parts) > 1 else fresh
+        starts = np.unique(_starts(fresh))
+        crowded = starts[self._view.count_parts(starts) >= MERGE_PARTS // 2]
+        parts = self._view.expire_timestamps(crowded)
+        return self.merge([fresh, *parts]) if parts else fresh
 
     def _merge_pending(self) -> pa.RecordBatch | None:
         if len(self._pending) > 1:
