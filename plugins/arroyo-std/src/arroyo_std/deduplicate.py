@@ -175,9 +175,7 @@ class Deduplicate(ArrowOperator):
         appends = make_updates(chosen, is_retract=False, ids=ids)
         retracts = make_updates(former, is_retract=True, ids=ids.filter(pa.array(is_known)))
         places = np.arange(chosen.num_rows)
-        collector.collect(
-            interleave_updates(retracts, appends, retract_ranks=places[is_known].tolist(), append_ranks=places.tolist())
-        )
+        collector.collect(interleave_updates(retracts, appends, retract_ranks=places[is_known], append_ranks=places))
 
     def _timely(self, batch: pa.RecordBatch, ctx: OperatorContext) -> tuple[pa.RecordBatch, Times | None]:
         """The rows that are not late, and their event times."""

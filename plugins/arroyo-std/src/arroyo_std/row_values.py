@@ -73,7 +73,8 @@ def value_hashes(column: pa.Array) -> Hashes:
 
 def _list_hashes(column: pa.Array) -> Hashes:
     lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy().astype(np.int64)
-    parents = pc.list_parent_indices(column).to_numpy()
+    # Not `list_parent_indices`: it counts the elements that a null list may have below it, `flatten` does not.
+    parents = np.repeat(np.arange(len(column)), lengths)
     places = np.arange(len(parents)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     elements = hash_columns([pa.array(value_hashes(column.flatten())), pa.array(places)])
     sums = np.zeros(len(column), dtype=np.uint64)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from arroyo_std.aggregates.groups import Codes
 from arroyo_std.joins.layout import Mask, Rows
 from arroyo_std.joins.pairs import Ranges
+from arroyo_std.row_values import is_nested, value_hashes
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +52,5 @@ def derive_net_change(codes: Codes, is_retract: Mask, stored_codes: Codes) -> Ne
 
 
 def comparable(column: pa.Array) -> pa.Array:
-    """Values that can be told apart by kernels; lists and maps, which cannot, as text."""
-    return pa.array([repr(value) for value in column.to_pylist()], pa.string()) if _has_lists(column.type) else column
-
-
-def _has_lists(kind: pa.DataType) -> bool:
-    if pa.types.is_struct(kind):
-        return any(_has_lists(field.type) for field in kind)
-    return bool(pa.types.is_nested(kind))
+    """Values that can be told apart by kernels; lists and maps, which cannot, by a 64-bit hash."""
+    return pa.array(value_hashes(column)) if is_nested(column.type) else column
