@@ -116,8 +116,7 @@ class _WaitingRows:
 
     def take_before(self, time_us: int) -> pa.RecordBatch | None:
         """Remove the rows before this time, and return them; None if there are none."""
-        written = self._view.take_before(time_us)
-        parts = [written] if written is not None else []
+        parts = self._view.take_parts_before(time_us)
         # Batches that are not due yet are left alone, so that many rows may wait for many watermarks.
         touched = [rows for earliest_us, rows in self._pending if earliest_us < time_us]
         if touched:

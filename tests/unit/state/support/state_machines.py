@@ -295,6 +295,18 @@ class TimeMachine(RowsMachine):
         assert sorted(gone) == sorted(row for row in self.model if row[1] < time_us)
         self.model = [row for row in self.model if row[1] >= time_us]
 
+    @rule(time_us=TIMES)
+    def take_parts_before(self, time_us: int) -> None:
+        gone: list[Row] = []
+        for view in self.views():
+            for part in view.take_parts_before(time_us):
+                rows = rows_of(part)
+                assert rows
+                assert [row[1] for row in rows] == sorted(row[1] for row in rows)
+                gone.extend(rows)
+        assert sorted(gone) == sorted(row for row in self.model if row[1] < time_us)
+        self.model = [row for row in self.model if row[1] >= time_us]
+
     @rule(times_us=st.sets(TIMES))
     def expire_some_times(self, times_us: set[int]) -> None:
         times = np.array(sorted(times_us), dtype=np.int64)

@@ -47,8 +47,7 @@ class BinStore:
 
     def take_before(self, time_us: int) -> pa.RecordBatch | None:
         """Remove the bins that start before `time_us`, and return them merged, oldest first; None if there are none."""
-        written = self._view.take_before(time_us)
-        parts = [written] if written is not None else []
+        parts = self._view.take_parts_before(time_us)
         self._forget(time_us)
         fresh = self._take_pending_before(time_us)
         if fresh is not None:
@@ -81,7 +80,7 @@ class BinStore:
 
     def drop_before(self, time_us: int) -> None:
         """Forget the bins that start before `time_us`."""
-        self._view.take_before(time_us)
+        self._view.take_parts_before(time_us)
         self._forget(time_us)
         self._take_pending_before(time_us)
 
