@@ -31,6 +31,10 @@ class Engine:
     note: str = ""
 
     @property
+    def is_text(self) -> bool:
+        return self.format != "parquet"
+
+    @property
     def path(self) -> Path:
         return HERE / self.script
 

@@ -123,7 +123,7 @@ def test_targets_are_met_missed_or_not_measured(load):
     )
     seconds = {"small": {"epoch": [0.1], "Structured Streaming": [0.2]}, "startup": {"ours": [9.0], "bare": [7.5]}}
     found = load("targets").targets(results, seconds)
-    assert [target.is_met for target in found] == [True, None, None, True, False, True, None, True, False]
+    assert [target.is_met for target in found] == [True, None, None, None, True, False, True, None, True, False]
     assert found[0].found == "7.00 times (of 1 queries)"
     assert found[-1].found == "1.50 s"
 
