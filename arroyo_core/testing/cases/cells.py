@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
@@ -19,6 +20,7 @@ Row: TypeAlias = tuple[Cell, ...]
 
 #: Digits of a floating-point number that count; the last ones depend on the order in which numbers were added.
 _DIGITS = {16: 3, 32: 6, 64: 12}
+_FLOATS: dict[int, type[np.floating[Any]]] = {16: np.float16, 32: np.float32, 64: np.float64}
 
 
 def value_type(data_type: pa.DataType) -> pa.DataType:
@@ -101,7 +103,7 @@ def cell_key(cell: Cell, data_type: pa.DataType) -> Cell:
     if pt.is_floating(data_type):
         if math.isnan(cell):
             return "nan"
-        return float(f"{cell:.{_DIGITS[data_type.bit_width]}g}") + 0.0
+        return float(f"{as_stored(cell, data_type):.{_DIGITS[data_type.bit_width]}g}") + 0.0
     if pt.is_struct(data_type):
         return tuple(cell_key(part, field.type) for part, field in zip(cell, data_type, strict=True))
     if is_listlike(data_type):
@@ -110,6 +112,11 @@ def cell_key(cell: Cell, data_type: pa.DataType) -> Cell:
         pairs = [(cell_key(k, data_type.key_type), cell_key(v, data_type.item_type)) for k, v in cell]
         return tuple(sorted(pairs, key=repr))
     return cell
+
+
+def as_stored(number: float, data_type: pa.DataType) -> np.floating[Any]:
+    """The number of this floating-point type that is nearest."""
+    return _FLOATS[data_type.bit_width](number)
 
 
 def row_key(row: Row, types: Sequence[pa.DataType]) -> Row:

@@ -11,7 +11,7 @@ import pyarrow.types as pt
 
 from arroyo_core.graph.document import resolve_plain
 from arroyo_core.graph.times import format_time_ns
-from arroyo_core.testing.cases.cells import Cell, Row, is_listlike, value_type
+from arroyo_core.testing.cases.cells import Cell, Row, as_stored, is_listlike, value_type
 
 _UNIT_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 #: What needs no quotes anywhere, flow mappings included.
@@ -46,7 +46,7 @@ def cell_yaml(cell: Cell, data_type: pa.DataType) -> str:
     if isinstance(cell, bytes):
         return _bytes_yaml(cell)
     if isinstance(cell, float):
-        return _float_yaml(cell, is_single=data_type.bit_width < 64)
+        return _float_yaml(cell, data_type)
     if isinstance(cell, Decimal):
         return format(cell, "f")
     return str(cell) if isinstance(cell, int) else text_yaml(str(cell))
@@ -87,12 +87,13 @@ def _bytes_yaml(data: bytes) -> str:
     return "{hex: " + f'"{data.hex()}"' + "}"
 
 
-def _float_yaml(number: float, *, is_single: bool) -> str:
+def _float_yaml(number: float, data_type: pa.DataType) -> str:
+    """The fewest digits that are read as the same number of its type."""
     if number != number:
         return ".nan"
     if number in (float("inf"), float("-inf")):
         return ".inf" if number > 0 else "-.inf"
-    return repr(float(f"{number:.7g}") if is_single else number)
+    return repr(float(str(as_stored(number, data_type))))
 
 
 def _temporal_text(cell: int, data_type: pa.DataType) -> str:
