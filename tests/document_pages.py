@@ -6,6 +6,7 @@
   any lines.
 - `python` without a name runs, in one namespace for the page; `sql` runs in DuckDB. Neither shows a result.
 - A block below a line `*Not run by a test: REASON.*` is left alone; tests list these.
+- One below `*Run by a test with SERVICE.*` is for `tests/integration/test_service_pages.py`, which starts that service.
 - `text`, `mermaid` and `proto` are for readers only.
 """
 
@@ -18,7 +19,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(
-    r"^(?:\*Not run by a test: (?P<reason>[^\n]*)\.\*\n\n)?^```(?P<kind>\w+)\n(?P<text>.*?)^```", re.M | re.S
+    r"^(?:\*(?:Not run by a test: (?P<reason>[^\n]*)|Run by a test with (?P<service>[^\n]*))\.\*\n\n)?"
+    r"^```(?P<kind>\w+)\n(?P<text>.*?)^```",
+    re.M | re.S,
 )
 FILE = re.compile(r"# (?P<name>[\w./-]+\.\w+)\n(?P<content>.*)", re.S)
 COMMENTED = {".yaml", ".py", ".toml"}
@@ -28,12 +31,13 @@ ANY = "..."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One block of a page; `name` is that of the file it is, `reason` why no test runs it."""
+    """One block of a page; `name` is that of the file it is, `reason` why no test runs it, `service` what it needs."""
 
     kind: str
     text: str
     name: str | None = None
     reason: str | None = None
+    service: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +56,15 @@ def read_steps(page: Path) -> list[Step]:
     """The blocks of a page, in order, without those for readers only."""
     steps = []
     for match in BLOCK.finditer(page.read_text(encoding="utf-8")):
-        kind, text, reason = match["kind"], match["text"], match["reason"]
+        kind, text, notes = match["kind"], match["text"], {name: match[name] for name in ("reason", "service")}
         if kind in READ_ONLY:
             continue
         file = FILE.fullmatch(text)
         if file and kind != "console":
             content = text if Path(file["name"]).suffix in COMMENTED else file["content"]
-            steps.append(Step(kind=kind, text=content, name=file["name"], reason=reason))
+            steps.append(Step(kind=kind, text=content, name=file["name"], **notes))
         else:
-            steps.append(Step(kind=kind, text=text, reason=reason))
+            steps.append(Step(kind=kind, text=text, **notes))
     return steps
 
 

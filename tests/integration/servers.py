@@ -28,6 +28,11 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def is_listening(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 class Server:
     """A server in a session of its own: all that it starts, and what those start, can be found and ended."""
 
@@ -86,9 +91,8 @@ def wait_for_port(port: int, server: Server) -> None:
     while time.monotonic() < deadline:
         if server.process.poll() is not None:
             raise RuntimeError(f"the server ended:\n{server.log.read_text()[-3000:]}")
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
+        if is_listening(port):
+            return
         time.sleep(0.1)
     raise RuntimeError(f"nothing listens on port {port}:\n{server.log.read_text()[-3000:]}")
 

@@ -31,17 +31,11 @@ PAGES = [
 #: Blocks that no test runs, by page, and why. A new one is added here too, so that it is seen.
 NOT_RUN = {
     "README.md": ["it sets up an environment, and tests all of it"],
-    "docs/on-a-cluster.md": [
-        "it needs a cluster",
-        "it needs a cluster",
-        "it needs two terminals",
-        "it needs two terminals",
-        "it needs a cluster",
-    ],
-    "docs/on-s3.md": ["it needs a bucket", "it needs a server", "it needs a server"],
-    "docs/on-spark-connect.md": ["it needs a server", "it needs a server"],
     "docs/upgrade.md": ["the job above has ended"],
 }
+
+#: Pages with blocks that need a service, which `tests/integration/test_service_pages.py` runs.
+WITH_SERVICES = ["docs/on-a-cluster.md", "docs/on-s3.md", "docs/on-spark-connect.md"]
 
 #: Pages that another test runs, and where.
 RUN_BY = {
@@ -87,6 +81,8 @@ def test_a_page_runs_as_it_is_written(page, folder):
     for step in read_steps(ROOT / page):
         if step.reason is not None:
             not_run.append(step.reason)
+        elif step.service is not None:
+            assert page in WITH_SERVICES
         elif step.name is not None:
             path = folder / step.name
             path.parent.mkdir(parents=True, exist_ok=True)
