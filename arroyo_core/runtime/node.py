@@ -139,7 +139,8 @@ class OperatorNode:
         if final is not None and not self._carried.is_closed:
             final = self.chained.on_close(final)
         self.chained.handle_checkpoint(barrier)
-        checkpoints = [tables.checkpoint(barrier) for tables in self._tables]
+        is_last = final is SignalMessage.END_OF_DATA
+        checkpoints = [tables.checkpoint(barrier, is_last=is_last) for tables in self._tables]
         if final is None:
             self.chained.on_close(None)
         return self._report(final, checkpoints, self._send_end(final), barrier.epoch)

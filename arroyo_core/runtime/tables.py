@@ -22,12 +22,17 @@ class OperatorTables:
         """Merge old files beside the epoch, rather than at its end."""
         self.manager.start_compaction(epoch)
 
-    def checkpoint(self, barrier: CheckpointBarrier) -> bytes:
-        """Write this epoch's change; returns the metadata to report, nothing for an operator without tables."""
+    def checkpoint(self, barrier: CheckpointBarrier, *, is_last: bool = False) -> bytes:
+        """Write this epoch's change; returns the metadata to report, nothing for an operator without tables.
+
+        With `is_last` all input has ended: no later epoch needs the tables.
+        """
         if not self._has_tables:
             return b""
         watermark = self.ctx.last_present_watermark() if self.ctx is not None else None
-        metadata = self.manager.checkpoint(barrier.epoch, barrier.min_epoch, watermark, barrier.then_stop)
+        metadata = self.manager.checkpoint(
+            barrier.epoch, barrier.min_epoch, watermark, barrier.then_stop, is_last=is_last
+        )
         return metadata.SerializeToString()
 
 

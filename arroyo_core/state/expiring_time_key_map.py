@@ -193,7 +193,7 @@ class ExpiringTimeKeyTableCheckpointer:
             cutoff_us=later(cutoff_us, expired_before_us),
             shadows=table.format.is_generational,
         )
-        written = self._write(message.epoch, cutoff_us)
+        written = self._write(message, cutoff_us)
         table.carried.extend(written)
         metadata = TableSubtaskCheckpointMetadata(
             subtask_index=table.access.task_info.task_index,
@@ -213,7 +213,7 @@ class ExpiringTimeKeyTableCheckpointer:
                 "must be those by which the operator's input is routed"
             )
 
-    def _write(self, epoch: int, cutoff_us: int | None) -> list[StateFile]:
+    def _write(self, message: CheckpointMessage, cutoff_us: int | None) -> list[StateFile]:
         """The change in files of disjoint key ranges, each sorted and encoded by itself to need little memory."""
         if not self._rows:
             return []
@@ -229,8 +229,9 @@ class ExpiringTimeKeyTableCheckpointer:
             file = table.access.write(
                 settled,
                 table_name=table.name,
-                epoch=epoch,
+                epoch=message.epoch,
                 timestamp_column=table.format.schema.timestamp_column,
+                is_kept_warm=not message.is_last,
             )
             if cutoff_us is not None:
                 file.live_from_us = cutoff_us

@@ -63,6 +63,7 @@ class FileAccess:
         state_version: int = 0,
         compaction_generation: int = 0,
         timestamp_column: str | None = None,
+        is_kept_warm: bool = True,
     ) -> StateFile:
         """Store a sorted, non-empty table as a new file of `epoch`; returns its reference.
 
@@ -82,7 +83,7 @@ class FileAccess:
             self._writes.append(_pool(os.getpid()).submit(self.storage.write, origin.path, encoded.data))
         else:
             self.storage.write(origin.path, encoded.data)
-        if self.cache is not None:
+        if self.cache is not None and is_kept_warm:
             self.cache.put(encoded.facts, table)
         return encoded.facts
 

@@ -103,6 +103,8 @@ class CheckpointMessage:
     timestamp_us: int
     watermark_us: int | None
     then_stop: bool = False
+    #: No epoch will look into these tables again: their input has ended.
+    is_last: bool = False
 
 
 @dataclass(frozen=True, slots=True)

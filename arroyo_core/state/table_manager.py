@@ -213,6 +213,7 @@ class TableManager:
         watermark: int | None,
         then_stop: bool = False,
         *,
+        is_last: bool = False,
         write_metadata: bool = True,
     ) -> SubtaskCheckpointMetadata:
         """Write this epoch's change of every table; returns what the subtask reports.
@@ -220,7 +221,7 @@ class TableManager:
         Merges old files where there are too many, flushes the change to new files, collects the
         metadata, writes it (unless `write_metadata` is off: reports carry it too), then drops what
         is past retention. Called once per epoch, after every input delivered the barrier; another
-        process may run the same epoch.
+        process may run the same epoch. With `is_last` the input has ended: nothing is kept warm.
         """
         message = CheckpointMessage(
             epoch=epoch,
@@ -228,6 +229,7 @@ class TableManager:
             timestamp_us=self._now_us(),
             watermark_us=watermark,
             then_stop=then_stop,
+            is_last=is_last,
         )
         undefined = sorted(self._configs.keys() - self._tables.keys())
         if undefined:

@@ -53,6 +53,13 @@ def test_what_an_epoch_wrote_is_warm_for_the_next(job, cache):
     assert (again.read_counts.files_opened, again.read_counts.cache_hits) == (0, 1)
 
 
+def test_what_the_last_epoch_wrote_is_not_kept(job, cache):
+    manager = open_with(job, cache)
+    manager.get_key_time_table("t").insert(batch_of(ROWS))
+    manager.checkpoint(1, 1, None, is_last=True)
+    assert not list(cache.folder.glob("*.arrow"))
+
+
 def test_what_was_read_cold_is_warm_the_next_time(job, cache, monkeypatch):
     monkeypatch.setattr(files, "WHOLE_READ_BYTES", 0)
     job.managers[0].get_key_time_table("t").insert(batch_of(ROWS))
