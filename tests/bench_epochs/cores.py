@@ -20,13 +20,13 @@ EVENTS = 10_000_000
 RUNS = 3
 
 
-def pipeline(folder: Path, cores: int) -> dict[str, Any]:
+def pipeline(folder: Path, cores: int, *, events: int = EVENTS) -> dict[str, Any]:
     document: dict[str, Any] = yaml.safe_load(EXAMPLE.read_text())
     document["parallelism"] = cores
     document["checkpoint"] = {"url": f"{folder}/state", "interval": "10s"}
     for node in document["nodes"]:
         if node["operator"] == "nexmark.source":
-            node["config"]["events"] = EVENTS
+            node["config"]["events"] = events
         if node["operator"] == "filesystem.sink":
             node["config"]["path"] = f"{folder}/out"
     return document

@@ -44,6 +44,7 @@ CASES = {
             "From an event to its committed row, at 10 thousand rows/s, through a shuffle and into Parquet files",
             is_list=True,
         ),
+        Case("warm", "q5 on 10 thousand events: the first run in a session, beside later ones in the same session"),
         Case("startup", "`arroyo run` to its first row, beside a bare start of a SparkSession"),
         Case("recovery", "Recovery of a killed driver, beside a plain start of Spark"),
     )
