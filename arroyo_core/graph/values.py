@@ -33,7 +33,8 @@ _UNIT_WORDS = {
     "hr": "h",
     "day": "d",
 }
-_MAX_FLOAT32 = 3.4028234663852886e38
+#: Numbers from here on are rounded to infinity; those just below to the largest number of 32 bits.
+_BEYOND_FLOAT32 = 2.0**128 - 2.0**103
 
 
 def read_string(value: YamlValue, what: str, mistakes: Mistakes) -> str | None:
@@ -85,7 +86,7 @@ def read_float(value: YamlValue, what: str, mistakes: Mistakes, *, is_single: bo
             suggestion=_meant_number(scalar),
         )
         return None
-    if is_single and _MAX_FLOAT32 < abs(number) < float("inf"):
+    if is_single and _BEYOND_FLOAT32 <= abs(number) < float("inf"):
         mistakes.add(f"{what} does not fit in 32 bits", at=scalar.at, value=shown(scalar))
         return None
     return float(number)
