@@ -81,7 +81,14 @@ def sources() -> list[str]:
     """What mypy checks: the core, the scripts, and the packages of every plugin, the templates too."""
     templates = [ROOT / kind / "_template" / "src" for kind in ("plugins", "udfs")]
     plugins = [*(found.sources for found in distributions()[1:]), *templates]
-    return ["arroyo_core", "_arroyo_pytest", "tools", "toxfile.py", *(str(path.relative_to(ROOT)) for path in plugins)]
+    return [
+        "arroyo_core",
+        "_arroyo_daemon",
+        "_arroyo_pytest",
+        "tools",
+        "toxfile.py",
+        *(str(path.relative_to(ROOT)) for path in plugins),
+    ]
 
 
 @impl

@@ -50,7 +50,7 @@ class Distribution:
     def packages(self) -> tuple[Path, ...]:
         """The folders of the packages in the wheel."""
         if self.name == CORE:
-            return (ROOT / "arroyo_core", ROOT / "_arroyo_pytest")
+            return (ROOT / "arroyo_core", ROOT / "_arroyo_daemon", ROOT / "_arroyo_pytest")
         return tuple(sorted(path.parent for path in self.sources.glob("*/__init__.py")))
 
     @property

@@ -307,8 +307,11 @@ def _on_spark(args: argparse.Namespace, plan: Plan, plugins: PluginSet, resource
         if not sessions:
             print(f"{plan.job_id}: starting Spark ({args.master or 'local[*]'})", file=sys.stderr, flush=True)
             conf = parse_conf(args.conf)
-            sessions.append(create_session(plan.job_id, master=args.master, conf=conf, is_quiet=not args.debug))
-            resources.callback(stop_session, sessions[0])
+            session = create_session(
+                plan.job_id, master=args.master, conf=conf, is_quiet=not args.debug, workers=plan.width
+            )
+            sessions.append(session)
+            resources.callback(stop_session, session)
         return Pipeline(replay, plugins).run(sessions[0], start=start)
 
     return run

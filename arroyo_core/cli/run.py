@@ -81,7 +81,9 @@ def _run(
         if args.metrics_port is not None:
             resources.enter_context(MetricsServer(metrics, args.metrics_port))
         print(f"{plan.job_id}: starting Spark ({args.master or 'local[*]'})", file=sys.stderr, flush=True)
-        session = create_session(plan.job_id, master=args.master, conf=conf, is_quiet=not args.debug)
+        session = create_session(
+            plan.job_id, master=args.master, conf=conf, is_quiet=not args.debug, workers=plan.width
+        )
         resources.callback(stop_session, session)
         resources.enter_context(stopping(stop, progress))
         # After Spark: its JVM writes to the terminal itself when it starts.

@@ -145,6 +145,11 @@ class Plan:
     def wave_chains(self, wave: int) -> tuple[Chain, ...]:
         return tuple(chain for chain in self.chains if chain.wave == wave)
 
+    @property
+    def width(self) -> int:
+        """How many tasks run beside each other, in its widest wave."""
+        return max(chain.parallelism for chain in self.chains)
+
     def wave_parallelism(self, wave: int) -> int:
         """Subtask i of every chain of a wave runs in its partition i, so the widest chain decides."""
         return max(chain.parallelism for chain in self.wave_chains(wave))

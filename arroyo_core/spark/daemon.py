@@ -13,7 +13,10 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-MODULE = "arroyo_core.spark.daemon"
+from arroyo_core.plugin import installed_plugins
+
+#: What Spark starts; it comes to `main` below where the driver has no daemon ready.
+MODULE = "_arroyo_daemon"
 _PRELOAD_VARIABLE = "ARROYO_PRELOAD"
 
 
@@ -37,6 +40,8 @@ def preload(names: Iterable[str]) -> None:
         # Whatever a plugin raises: without the daemon there is no task, and no report of it.
         with contextlib.suppress(Exception):
             importlib.import_module(name)
+    with contextlib.suppress(Exception):
+        installed_plugins()
     # Workers look for garbage after every task; none of this is.
     gc.collect()
     gc.freeze()
@@ -68,13 +73,23 @@ def ending_quietly(worker: Callable[[Any, bool], int]) -> Callable[[Any, bool], 
     return work
 
 
-def main() -> None:
-    sys.path[:] = unzipped(sys.path)
+def load() -> None:
+    """Everything that workers are to have when they are forked."""
+    preload(filter(None, os.environ.get(_PRELOAD_VARIABLE, "").split(",")))
+
+
+def run() -> None:
+    """Serve Spark until it closes the standard input."""
     from pyspark import daemon
 
-    preload(filter(None, os.environ.get(_PRELOAD_VARIABLE, "").split(",")))
     daemon.worker = ending_quietly(daemon.worker)
     daemon.manager()
+
+
+def main() -> None:
+    sys.path[:] = unzipped(sys.path)
+    load()
+    run()
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from arroyo_core.proto import exchange_pb2 as pb
 from arroyo_core.runtime.local import reports_of
 from arroyo_core.runtime.request import EpochRequest
 from arroyo_core.spark.frame_batches import FRAME_DDL
-from arroyo_core.spark.worker import Pair, arrow_function, pair_function
+from arroyo_core.spark.worker import Pair, arrow_function, no_frames, pair_function
 
 if TYPE_CHECKING:
     from pyspark import RDD, SparkContext
@@ -45,6 +45,13 @@ def exchange_for(spark: SparkSession) -> Exchange:
 def is_connect(spark: SparkSession) -> bool:
     """Whether the session is one of Spark Connect, on a server."""
     return ".connect." in type(spark).__module__
+
+
+def run_empty_job(context: SparkContext, width: int) -> None:
+    """A job with the shape of an epoch's, and with nothing to do."""
+    context.setJobDescription("arroyo: start Python workers")
+    waves = context.parallelize([], width).mapPartitions(no_frames).partitionBy(width, operator.index)
+    waves.mapPartitions(no_frames).collect()
 
 
 class PairExchange:

@@ -133,7 +133,9 @@ class Pipeline:
         from arroyo_core.spark.executor import SparkExecutor
         from arroyo_core.spark.session import create_session, is_one_machine, stop_session
 
-        session = spark or create_session(self.plan.job_id, master=master, conf=conf, is_quiet=is_quiet)
+        session = spark or create_session(
+            self.plan.job_id, master=master, conf=conf, is_quiet=is_quiet, workers=self.plan.width
+        )
         try:
             if self.plan.checkpoint.url is None and not is_one_machine(session):
                 raise SetupError(

@@ -6,16 +6,18 @@ import logging
 import os
 import socket
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from arroyo_core.errors import SetupError
-from arroyo_core.spark import daemon
 from arroyo_core.spark.class_archive import archive_options
-from arroyo_core.spark.exchanges import KRYO, is_connect
+from arroyo_core.spark.daemon import MODULE, daemon_environment
+from arroyo_core.spark.exchanges import KRYO, is_connect, run_empty_job
 from arroyo_core.spark.java import check_java
+from arroyo_core.spark.ready_daemon import ReadyDaemon
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,10 +43,16 @@ _SETTINGS = {
 
 
 def create_session(
-    name: str, *, master: str | None = None, conf: Mapping[str, str] | None = None, is_quiet: bool = True
+    name: str,
+    *,
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    is_quiet: bool = True,
+    workers: int | None = None,
 ) -> SparkSession:
     """Start or reach Spark: `local[...]`, a cluster's URL, or Spark Connect's `sc://host:port`.
 
+    On this machine Python workers are started beside it, one for each core or as many as are asked for.
     Raises `SetupError` in plain words where Java or the master is missing.
     """
     master = master or LOCAL_MASTER
@@ -57,12 +65,16 @@ def create_session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.appName(f"arroyo {name}").master(_with_retries(master))
-    for key, value in (_settings(master, java, is_quiet=is_quiet) | dict(conf or {})).items():
-        builder = builder.config(key, value)
+    settings = _settings(name, master, java, is_quiet=is_quiet) | dict(conf or {})
+    daemon = ReadyDaemon() if _is_first_here(master, conf or {}) else None
     try:
-        return builder.getOrCreate()
+        if daemon is not None:
+            settings |= {f"spark.executorEnv.{key}": value for key, value in daemon.environment.items()}
+            _start_workers(settings, workers)
+        return SparkSession.builder.config(map=settings).getOrCreate()
     except Exception as error:
+        if daemon is not None:
+            daemon.stop()
         raise SetupError(f"Spark could not be started on {master}: {_first_line(error)}") from error
 
 
@@ -79,6 +91,39 @@ def is_one_machine(spark: SparkSession) -> bool:
     if is_connect(spark):
         return False
     return (spark.conf.get("spark.master", "") or "").startswith("local")
+
+
+def _is_first_here(master: str, conf: Mapping[str, str]) -> bool:
+    """Whether a JVM is to be started that runs tasks itself, with this very interpreter for its workers."""
+    from pyspark import SparkContext
+
+    is_told = bool({"spark.pyspark.python", "spark.python.daemon.module"} & conf.keys())
+    is_remote = bool({"SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_API_MODE"} & os.environ.keys())
+    return (
+        master.startswith("local")
+        and SparkContext._active_spark_context is None
+        and os.environ["PYSPARK_PYTHON"] == sys.executable
+        and not is_told
+        and not is_remote
+        and os.name == "posix"
+    )
+
+
+def _start_workers(settings: Mapping[str, str], count: int | None) -> None:
+    """Have Spark run a job of empty tasks while the session is made, for its first one takes longest."""
+    from pyspark import SparkConf, SparkContext
+
+    context = SparkContext.getOrCreate(SparkConf().setAll(list(settings.items())))
+    width = min(count or context.defaultParallelism, context.defaultParallelism)
+
+    def run() -> None:
+        try:
+            run_empty_job(context, width)
+        except Exception as error:
+            # Whatever it is, the first real job meets it too, and tells of it.
+            logger.debug("workers could not be started: %s", error)
+
+    threading.Thread(target=run, name="arroyo-first-job", daemon=True).start()
 
 
 def _connect(name: str, url: str, conf: Mapping[str, str]) -> SparkSession:
@@ -123,18 +168,18 @@ def _connection_error(url: str, default_port: int) -> OSError | ValueError | Non
     return None
 
 
-def _settings(master: str, java: str, *, is_quiet: bool) -> dict[str, str]:
+def _settings(name: str, master: str, java: str, *, is_quiet: bool) -> dict[str, str]:
     from pyspark.find_spark_home import _find_spark_home
 
-    settings = dict(_SETTINGS)
+    settings = {**_SETTINGS, "spark.app.name": f"arroyo {name}", "spark.master": _with_retries(master)}
     # The driver's JVM only moves bytes: what the second compiler could gain, it would cost in starting.
     options = ["-XX:TieredStopAtLevel=1", *archive_options(java, Path(_find_spark_home()) / "jars")]
     if is_quiet:
         quiet = Path(__file__).with_name("log4j2-quiet.properties")
         options.append(f"-Dlog4j2.configurationFile={quiet.as_uri()}")
     settings["spark.driver.extraJavaOptions"] = " ".join(options)
-    settings["spark.python.daemon.module"] = daemon.MODULE
-    settings |= {f"spark.executorEnv.{name}": value for name, value in daemon.daemon_environment().items()}
+    settings["spark.python.daemon.module"] = MODULE
+    settings |= {f"spark.executorEnv.{name}": value for name, value in daemon_environment().items()}
     if master.startswith("local"):
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     return settings

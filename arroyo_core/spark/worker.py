@@ -39,6 +39,11 @@ def pair_function(plan: Plan, wave: int, request: EpochRequest) -> PairFunction:
     return wave_task
 
 
+def no_frames(pairs: Iterable[Pair]) -> Iterator[Pair]:
+    """A wave that does nothing."""
+    return iter(pairs)
+
+
 def arrow_function(plan: Plan, wave: int, request: EpochRequest) -> ArrowFunction:
     """What `mapInArrow` sends to executors; it is pickled with its arguments."""
 

@@ -1,0 +1,3 @@
+from _arroyo_daemon import main
+
+main()
