@@ -130,7 +130,7 @@ def test_a_file_is_rolled_when_it_is_large_enough(files: Any, names: Names, fold
 
 
 def test_parquet_is_rolled_by_what_is_written_not_by_what_is_buffered(files: Any, folder: str) -> None:
-    table = pa.table({"n": list(range(40_000))})
+    table = pa.table({"n": [number / 3 for number in range(40_000)]})
     with files.sink(folder, table.schema, compression="none", max_file_size=50_000) as harness:
         for batch in table.to_batches(max_chunksize=1000):
             harness.process(batch)

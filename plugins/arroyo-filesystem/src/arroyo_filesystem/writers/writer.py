@@ -17,6 +17,7 @@ from arroyo_core.errors import ConfigError
 from arroyo_filesystem.formats.debezium import envelopes
 from arroyo_filesystem.formats.format import Format
 from arroyo_filesystem.writers.json_encoding import encode_lines
+from arroyo_filesystem.writers.parquet_encodings import encoding_options
 from arroyo_filesystem.writers.plain_text import to_plain_text
 
 #: A row group is the unit of reading: large enough to scan well, small enough to buffer.
@@ -59,14 +60,13 @@ class FileWriter(ABC):
 
 
 class ParquetFileWriter(FileWriter):
-    """Collects batches to row groups."""
+    """Collects batches to row groups; the first of them decides how columns are encoded."""
 
     def __init__(self, stream: BinaryIO, schema: pa.Schema, compression: str | None) -> None:
-        level = 1 if compression == "zstd" else None
-        self._writer = pq.ParquetWriter(
-            stream, schema, compression=compression or "none", compression_level=level, write_statistics=True
-        )
+        self._stream = stream
         self._schema = schema
+        self._compression = compression
+        self._writer: pq.ParquetWriter | None = None
         self._batches: list[pa.RecordBatch] = []
         self._rows = 0
         self._bytes = 0
@@ -80,7 +80,8 @@ class ParquetFileWriter(FileWriter):
 
     def flush(self) -> None:
         if self._batches:
-            self._writer.write_table(pa.Table.from_batches(self._batches, self._schema), row_group_size=ROW_GROUP_ROWS)
+            rows = pa.Table.from_batches(self._batches, self._schema)
+            self._opened(rows).write_table(rows, row_group_size=ROW_GROUP_ROWS)
         self._batches, self._rows, self._bytes = [], 0, 0
 
     def buffered_bytes(self) -> int:
@@ -88,7 +89,19 @@ class ParquetFileWriter(FileWriter):
 
     def close(self) -> None:
         self.flush()
-        self._writer.close()
+        self._opened(self._schema.empty_table()).close()
+
+    def _opened(self, rows: pa.Table) -> pq.ParquetWriter:
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(
+                self._stream,
+                self._schema,
+                compression=self._compression or "none",
+                compression_level=1 if self._compression == "zstd" else None,
+                write_statistics=True,
+                **encoding_options(rows),
+            )
+        return self._writer
 
 
 class ArrowFileWriter(FileWriter):
