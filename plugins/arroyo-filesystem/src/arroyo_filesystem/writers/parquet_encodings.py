@@ -40,7 +40,8 @@ def encoding_options(rows: pa.Table) -> dict[str, Any]:
 
 def _is_whole(kind: pa.DataType) -> bool:
     """Whether Parquet keeps it as a whole number."""
-    return pa.types.is_integer(kind) or pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_time(kind)
+    types = pa.types
+    return any(test(kind) for test in (types.is_integer, types.is_timestamp, types.is_date, types.is_time))
 
 
 def _distinct(sample: pa.Table, name: str) -> float:
@@ -48,4 +49,5 @@ def _distinct(sample: pa.Table, name: str) -> float:
     column = sample.column(name)
     if pa.types.is_dictionary(column.type) or pa.types.is_null(column.type):
         return 0.0
-    return float(pc.count_distinct(column, mode="all").as_py()) / sample.num_rows
+    count = int(pc.count_distinct(column, mode="all").as_py())
+    return count / int(sample.num_rows)

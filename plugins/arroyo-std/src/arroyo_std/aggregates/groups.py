@@ -57,6 +57,17 @@ class Groups:
         return cls(codes, count)
 
     @classmethod
+    def of_pairs(cls, majors: Codes, minors: Codes, minor_count: int) -> Groups:
+        """Group rows by two small numbers, in the order of the first and then of the second."""
+        if not len(majors):
+            return cls(np.empty(0, dtype=np.int64), 0)
+        pairs = majors * minor_count + minors
+        is_there = np.zeros(int(pairs.max()) + 1, dtype=np.bool_)
+        is_there[pairs] = True
+        numbers = np.cumsum(is_there)
+        return cls(numbers[pairs] - 1, int(numbers[-1]))
+
+    @classmethod
     def of_sorted_starts(cls, starts: Mask) -> Groups:
         """Consecutive rows; a group begins wherever `starts` is true, and at the first row."""
         codes = np.cumsum(starts, dtype=np.int64)

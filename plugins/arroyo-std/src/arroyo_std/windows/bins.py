@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -14,10 +15,37 @@ from arroyo_std.windows.times import Times, times_us
 
 #: Unmerged rows in memory are merged when they are this many, or as many as there were after the last merge.
 MERGE_ROWS = 65_536
+_BEFORE_ALL_US, _AFTER_ALL_US = -(2**63), 2**63 - 1
 #: A bin of a table is written anew as one part when so many epochs have written parts of it.
 MERGE_PARTS = 16
-#: After all bins.
-_NO_BIN_US = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Rows in the order of their bins, so that those of some bins are a slice."""
+
+    rows: pa.RecordBatch
+    starts: Times
+
+    @classmethod
+    def of(cls, rows: pa.RecordBatch) -> _Run:
+        starts = _starts(rows)
+        if bool((starts[:-1] <= starts[1:]).all()):
+            return cls(rows, starts)
+        order = np.argsort(starts, kind="stable")
+        return cls(rows.take(pa.array(order)), starts[order])
+
+    def between(self, start_us: int, stop_us: int) -> _Run:
+        """The bins that start at `start_us` or later, and before `stop_us`."""
+        first, last = np.searchsorted(self.starts, [start_us, stop_us]).tolist()
+        return _Run(self.rows.slice(first, last - first), self.starts[first:last])
+
+    def bins(self) -> list[int]:
+        """The start of each bin once, in order."""
+        is_first = np.ones(len(self.starts), dtype=np.bool_)
+        np.not_equal(self.starts[1:], self.starts[:-1], out=is_first[1:])
+        found: list[int] = self.starts[is_first].tolist()
+        return found
 
 
 class BinStore:
@@ -30,64 +58,47 @@ class BinStore:
     def __init__(self, layout: WindowLayout, view: ExpiringTimeKeyView) -> None:
         self._layout = layout
         self._view = view
-        self._pending: list[pa.RecordBatch] = []
+        self._pending: list[_Run] = []
         self._pending_rows = 0
         self._merged_rows = 0
-        #: The earliest bin in memory.
-        self._earliest_us = _NO_BIN_US
         self._cache: dict[int, pa.RecordBatch] = {}
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Add partial aggregates of this epoch: rows of the layout's `state`."""
-        self._pending.append(rows)
+        self._pending.append(_Run.of(rows))
         self._pending_rows += rows.num_rows
-        self._earliest_us = min(self._earliest_us, int(_starts(rows).min()))
         if self._pending_rows > 2 * self._merged_rows + MERGE_ROWS:
             self._merge_pending()
 
     def take_before(self, time_us: int) -> pa.RecordBatch | None:
         """Remove the bins that start before `time_us`, and return them merged, oldest first; None if there are none."""
-        parts = self._view.take_parts_before(time_us)
+        parts = [*self._view.take_parts_before(time_us), *self._take_pending_before(time_us)]
         self._forget(time_us)
-        fresh = self._take_pending_before(time_us)
-        if fresh is not None:
-            parts.append(fresh)
-        return self._sort(self.merge(parts)) if parts else None
+        return _Run.of(self.merge(parts)).rows if parts else None
 
     def starts(self) -> list[int]:
         """The starts of all bins with rows, in order."""
-        fresh = self._merge_pending()
-        found = set(self._view.times())
-        if fresh is not None:
-            found.update(np.unique(_starts(fresh)).tolist())
-        return sorted(found)
+        return sorted({*self._view.times(), *(start for run in self._pending for start in run.bins())})
 
     def read(self, starts: Sequence[int]) -> list[pa.RecordBatch]:
-        """The rows of some bins, in order; a key may have two rows in one bin."""
-        parts = []
-        fresh = self._merge_pending()
-        for start in starts:
-            if start not in self._cache:
-                batches = self._view.get_batches(start)
-                self._cache[start] = self.merge(batches) if batches else self._empty()
-            if self._cache[start].num_rows:
-                parts.append(self._cache[start])
-        if fresh is not None:
-            is_wanted = np.isin(_starts(fresh), starts)
-            if is_wanted.any():
-                parts.append(fresh.filter(pa.array(is_wanted)))
-        return parts
+        """The rows of some bins, by their starts in order; a key may have several rows in one bin."""
+        parts = self._read_table(starts)
+        for run in self._pending:
+            found = run.between(starts[0], starts[-1] + 1)
+            is_wanted = np.isin(found.starts, starts)
+            parts.append(found.rows if is_wanted.all() else found.rows.filter(pa.array(is_wanted)))
+        return [part for part in parts if part.num_rows]
 
     def drop_before(self, time_us: int) -> None:
         """Forget the bins that start before `time_us`."""
         self._view.take_parts_before(time_us)
-        self._forget(time_us)
         self._take_pending_before(time_us)
+        self._forget(time_us)
 
     def flush(self, epoch: int) -> None:
         """Hand the epoch's rows to the table, for its checkpoint."""
         fresh = self._merge_pending()
-        self._set_pending(None)
+        self._set_pending([])
         self._cache.clear()
         if fresh is None:
             return
@@ -116,23 +127,29 @@ class BinStore:
 
     def _merge_pending(self) -> pa.RecordBatch | None:
         if len(self._pending) > 1:
-            self._set_pending(self.merge(self._pending))
-        return self._pending[0] if self._pending else None
+            self._set_pending([_Run.of(self.merge([run.rows for run in self._pending]))])
+            self._merged_rows = self._pending_rows
+        return self._pending[0].rows if self._pending else None
 
-    def _take_pending_before(self, time_us: int) -> pa.RecordBatch | None:
-        """Remove the bins in memory that start before `time_us`, and return them; None if there are none."""
-        # Merging is work for nothing at the many watermarks at which nothing is due.
-        fresh = self._merge_pending() if self._earliest_us < time_us else None
-        if fresh is None:
-            return None
-        is_due = _starts(fresh) < time_us
-        self._set_pending(fresh.filter(pa.array(~is_due)))
-        return fresh.filter(pa.array(is_due))
+    def _take_pending_before(self, time_us: int) -> list[pa.RecordBatch]:
+        """Remove the bins in memory that start before `time_us`, and return their rows."""
+        due = [run for run in self._pending if run.starts[0] < time_us]
+        if not due:
+            return []
+        self._set_pending([run.between(time_us, _AFTER_ALL_US) for run in self._pending])
+        return [run.between(_BEFORE_ALL_US, time_us).rows for run in due]
 
-    def _set_pending(self, rows: pa.RecordBatch | None) -> None:
-        self._pending = [rows] if rows is not None and rows.num_rows else []
-        self._pending_rows = self._merged_rows = sum(part.num_rows for part in self._pending)
-        self._earliest_us = min((int(_starts(part).min()) for part in self._pending), default=_NO_BIN_US)
+    def _set_pending(self, runs: Sequence[_Run]) -> None:
+        self._pending = [run for run in runs if run.rows.num_rows]
+        self._pending_rows = sum(run.rows.num_rows for run in self._pending)
+        self._merged_rows = min(self._merged_rows, self._pending_rows)
+
+    def _read_table(self, starts: Sequence[int]) -> list[pa.RecordBatch]:
+        for start in starts:
+            if start not in self._cache:
+                batches = self._view.get_batches(start)
+                self._cache[start] = self.merge(batches) if batches else self._empty()
+        return [self._cache[start] for start in starts]
 
     def _forget(self, time_us: int) -> None:
         for start in [start for start in self._cache if start < time_us]:
@@ -140,12 +157,6 @@ class BinStore:
 
     def _empty(self) -> pa.RecordBatch:
         return pa.RecordBatch.from_pylist([], schema=self._layout.state.schema)
-
-    def _sort(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        starts = _starts(rows)
-        if bool((starts[:-1] <= starts[1:]).all()):
-            return rows
-        return rows.take(pa.array(np.argsort(starts, kind="stable")))
 
 
 def _starts(rows: pa.RecordBatch) -> Times:

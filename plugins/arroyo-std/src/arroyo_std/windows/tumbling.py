@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 BINS_TABLE = "t"
 
+#: Sliding windows are merged together that have so many rows, as far as the ones before tell; one at least.
+MERGED_ROWS = 2**18
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
@@ -166,7 +169,10 @@ class TumblingWindow(BinnedWindow):
 
 
 class SlidingWindow(BinnedWindow):
-    """Every row is in `size / slide` windows; each window merges the bins it spans."""
+    """Every row is in `size / slide` windows, each of which merges the bins it spans."""
+
+    #: How many windows are merged together next.
+    _at_once = 1
 
     def name(self) -> str:
         return "std.sliding_window"
@@ -181,11 +187,15 @@ class SlidingWindow(BinnedWindow):
         if last_end_us <= fired_us and not progress.is_uneven:
             return
         starts = self.store.starts()
-        for end_us in self._ends(starts, after_us=fired_us, until_us=last_end_us):
-            parts = self.store.read(starts[bisect_left(starts, end_us - grid.size_us) : bisect_left(starts, end_us)])
-            rows = self._unfired(parts, end_us=end_us, progress=progress)
-            if rows.num_rows:
-                yield self._merge_window(layout, rows, end_us)
+        ends = self._ends(starts, after_us=fired_us, until_us=last_end_us)
+        while ends:
+            some, ends = ends[: self._at_once], ends[self._at_once :]
+            bins = starts[bisect_left(starts, some[0] - grid.size_us) : bisect_left(starts, some[-1])]
+            parts = self.store.read(bins)
+            rows = parts[0] if len(parts) == 1 else pa.concat_batches(parts)
+            yield self._merge_windows(layout, rows, first_us=some[0], last_us=some[-1], progress=progress)
+            window_rows = rows.num_rows // len(bins) * (grid.size_us // grid.slide_us)
+            self._at_once = max(1, MERGED_ROWS // max(1, window_rows))
         self.store.drop_before(last_end_us - grid.size_us + grid.slide_us)
 
     def _ends(self, starts: list[int], *, after_us: int, until_us: int) -> list[int]:
@@ -195,20 +205,29 @@ class SlidingWindow(BinnedWindow):
         ends = {start + offset for start in starts for offset in offsets}
         return sorted(end for end in ends if after_us < end <= until_us)
 
-    def _unfired(self, parts: list[pa.RecordBatch], *, end_us: int, progress: FiringProgress) -> pa.RecordBatch:
-        """The rows of keys for which the window has not fired yet."""
-        rows = parts[0] if len(parts) == 1 else pa.concat_batches(parts)
-        if not progress.is_uneven:
-            return rows
-        fired_us = progress.fired_for(rows) - self._settings.allowed_lateness_us
-        return rows.filter(pa.array(np.asarray(fired_us < end_us)))
-
-    def _merge_window(self, layout: WindowLayout, rows: pa.RecordBatch, end_us: int) -> pa.RecordBatch:
+    def _merge_windows(
+        self, layout: WindowLayout, rows: pa.RecordBatch, *, first_us: int, last_us: int, progress: FiringProgress
+    ) -> pa.RecordBatch:
+        """The windows that end from `first_us` to `last_us`, from the rows of their bins; those that have not fired."""
+        grid = self._grid
+        starts = times_us(rows.column(WINDOW_START))
+        after_us = np.maximum(progress.fired_for(rows) - self._settings.allowed_lateness_us + 1, first_us)
+        # Every row is in several windows: once with each of them.
+        ends = [starts + offset for offset in range(grid.slide_us, grid.size_us + 1, grid.slide_us)]
+        members = [np.flatnonzero((end >= after_us) & (end <= last_us)) for end in ends]
+        all_ends = np.concatenate([end[member] for end, member in zip(ends, members, strict=True)])
+        chosen = np.concatenate(members)
         keys = [rows.column(key) for key in layout.keys]
-        groups = Groups.of_columns(keys, rows.num_rows)
-        first = pa.array(groups.first_rows())
-        ends = np.full(groups.count, end_us, dtype=np.int64)
-        states = layout.plan.merge(layout.states_of(rows), groups)
+        by_key = Groups.of_columns(keys, rows.num_rows)
+        windows = (all_ends - first_us) // grid.slide_us
+        groups = Groups.of_pairs(windows, by_key.codes[chosen], by_key.count)
+        first = groups.first_rows()
+        taken = pa.array(chosen)
+        states = layout.plan.merge([state.take(taken) for state in layout.states_of(rows)], groups)
+        representatives = pa.array(chosen[first])
         return layout.finish(
-            [key.take(first) for key in keys], states, starts_us=ends - self._grid.size_us, ends_us=ends
+            [key.take(representatives) for key in keys],
+            states,
+            starts_us=all_ends[first] - grid.size_us,
+            ends_us=all_ends[first],
         )
