@@ -19,6 +19,9 @@ Mask = npt.NDArray[np.bool_]
 #: Integers are numbered by a table if they span no more than this, or than there are of them.
 _TABLE_SIZE = 1 << 16
 
+#: Pairs are numbered by a table of all that there could be, if it has no more than so many places for each row.
+_PAIRS_PER_ROW = 16
+
 _NUMPY_KERNELS = {"min": np.fmin, "max": np.fmax, "sum": np.add}
 
 
@@ -58,14 +61,20 @@ class Groups:
 
     @classmethod
     def of_pairs(cls, majors: Codes, minors: Codes, minor_count: int) -> Groups:
-        """Group rows by two small numbers, in the order of the first and then of the second."""
+        """Group rows by two numbers from 0 on, of which there are few; groups have no particular order."""
         if not len(majors):
             return cls(np.empty(0, dtype=np.int64), 0)
         pairs = majors * minor_count + minors
-        is_there = np.zeros(int(pairs.max()) + 1, dtype=np.bool_)
+        span = int(majors.max() + 1) * minor_count
+        if span > _TABLE_SIZE + _PAIRS_PER_ROW * len(pairs):
+            return cls(*_encode(pa.array(pairs)))
+        is_there = np.zeros(span, dtype=np.bool_)
         is_there[pairs] = True
-        numbers = np.cumsum(is_there)
-        return cls(numbers[pairs] - 1, int(numbers[-1]))
+        present = np.flatnonzero(is_there)
+        # Only places that are asked for are written.
+        numbers = np.empty(len(is_there), dtype=np.int64)
+        numbers[present] = np.arange(len(present))
+        return cls(numbers[pairs], len(present))
 
     @classmethod
     def of_sorted_starts(cls, starts: Mask) -> Groups:

@@ -47,13 +47,16 @@ def aggregate_bins(
     layout: WindowLayout, grid: Grid, batch: pa.RecordBatch, *, times: Times, arrivals: Times
 ) -> tuple[list[pa.Array], Groups]:
     """The columns of the layout's `state`, one row per key and bin, and which rows of the batch are in each."""
-    # Most batches lie in one bin, and need not be grouped by it.
+    # Most batches lie in few bins.
     first_us, last_us = grid.bins(np.array([times.min(), times.max()])).tolist()
-    is_one = first_us == last_us
-    bins = np.full(len(times), first_us, dtype=np.int64) if is_one else grid.bins(times)
     keys = layout.key_columns(batch)
-    by_bin = [] if is_one else [pa.array(bins)]
-    groups = Groups.of_columns([*keys, *by_bin], batch.num_rows)
+    groups = Groups.of_columns(keys, batch.num_rows)
+    if first_us == last_us:
+        bins = np.full(len(times), first_us, dtype=np.int64)
+    else:
+        bins = grid.bins(times)
+        places = (bins - first_us) // grid.slide_us
+        groups = Groups.of_pairs(places, groups.codes, groups.count)
     first = groups.first_rows()
     states = layout.plan.partial(batch, groups, times_us=times, arrivals=arrivals)
     taken = [key.take(pa.array(first)) for key in keys]
