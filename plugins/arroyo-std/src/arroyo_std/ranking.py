@@ -97,8 +97,7 @@ class Ranking:
             members = np.flatnonzero(groups == group)
             if len(members) > self.n:
                 own = values[members]
-                place = len(own) - self.n if first.is_descending else self.n - 1
-                last = np.partition(own, place)[place]
+                last = _nth(own, self.n, is_descending=first.is_descending)
                 members = members[own >= last if first.is_descending else own <= last]
             found.append(members)
         return np.sort(np.concatenate(found))
@@ -159,6 +158,14 @@ def _plain_numbers(column: pa.Array) -> npt.NDArray[Any] | None:
         return None
     values: npt.NDArray[Any] = column.to_numpy()
     return None if pa.types.is_floating(column.type) and np.isnan(values).any() else values
+
+
+def _nth(values: npt.NDArray[Any], n: int, *, is_descending: bool) -> Any:
+    """The value that comes n-th in an order, of at least n."""
+    if n == 1:
+        return values.max() if is_descending else values.min()
+    place = len(values) - n if is_descending else n - 1
+    return np.partition(values, place)[place]
 
 
 def ranks_in_groups(groups: Codes) -> Codes:

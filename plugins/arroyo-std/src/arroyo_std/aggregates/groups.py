@@ -19,6 +19,9 @@ Mask = npt.NDArray[np.bool_]
 #: Integers are numbered by a table if they span no more than this, or than there are of them.
 _TABLE_SIZE = 1 << 16
 
+#: Runs of equal values are numbered instead of values if they are so long on average.
+_ROWS_PER_RUN = 8
+
 #: Pairs are numbered by a table of all that there could be, if it has no more than so many places for each row.
 _PAIRS_PER_ROW = 16
 
@@ -168,8 +171,8 @@ def encode_values(column: pa.Array) -> tuple[Codes, int]:
         return codes, count
     if pa.types.is_null(kind):
         return np.zeros(len(column), dtype=np.int64), min(len(column), 1)
-    if pa.types.is_integer(kind) and column.null_count == 0 and len(column):
-        return _encode_integers(column.to_numpy())
+    if column.null_count == 0 and len(column) and (pa.types.is_integer(kind) or _is_time(kind)):
+        return _encode_runs(column.to_numpy() if pa.types.is_integer(kind) else column.view(pa.int64()).to_numpy())
     return _encode(canonical(column))
 
 
@@ -182,7 +185,25 @@ def combine_codes(codes: Codes, others: Codes, others_count: int, *, is_dense: b
         return codes, int(codes.max(initial=-1)) + 1
     if not len(codes):
         return codes, 0
-    return _encode_integers(codes * others_count + others)
+    return _encode_runs(codes * others_count + others)
+
+
+def _is_time(kind: pa.DataType) -> bool:
+    """Whether its values are whole numbers of 64 bits."""
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time64(kind))
+
+
+def _encode_runs(values: npt.NDArray[np.integer[Any]]) -> tuple[Codes, int]:
+    """As `_encode_integers`; where equal values mostly stand together, as windows and times do, one of each run."""
+    is_first = np.empty(len(values), dtype=np.bool_)
+    is_first[0] = True
+    np.not_equal(values[1:], values[:-1], out=is_first[1:])
+    run_count = int(np.count_nonzero(is_first))
+    if run_count * _ROWS_PER_RUN > len(values):
+        return _encode_integers(values)
+    starts = np.flatnonzero(is_first)
+    codes, count = _encode_integers(values[starts])
+    return np.repeat(codes, np.diff(starts, append=len(values))), count
 
 
 def _encode(column: pa.Array) -> tuple[Codes, int]:
