@@ -18,6 +18,7 @@ COMPACT = [each for each in AGGREGATES if each["function"] != "count_distinct"]
 WINDOWS: list[tuple[str, dict[str, Any]]] = [
     ("std.tumbling_window", {"size": 10, "offset": 3}),
     ("std.sliding_window", {"size": 10, "slide": 5}),
+    ("std.session_window", {"gap": 10}),
 ]
 
 
@@ -31,7 +32,8 @@ def feed_partials(run, operator, partial, steps) -> Any:
             for batch in front.take_output().to_batches():
                 back.process(batch)
         elif isinstance(step, Mark):
-            back.watermark(Watermark.event_time(step.time_us))
+            for each in (front, back):
+                each.watermark(Watermark.event_time(step.time_us))
         else:
             for each in (front, back):
                 each.checkpoint()
@@ -68,13 +70,29 @@ def test_a_batch_becomes_one_row_for_each_key_and_window(make, run):
     assert front.output.column("_rows").to_pylist() == [500, 500]
 
 
+def test_a_batch_becomes_one_row_for_each_session_but_for_rows_that_may_be_late(make, run):
+    partial = make("std.session_window", gap=10, keys=["k"], aggregates=COMPACT).partial([STREAM])
+    front = run(partial, [STREAM])
+    front.watermark(Watermark.event_time(105))
+    front.process(batch_of([Row("a", 1, time) for time in (90, 94, 95, 96, 99, 120, 121)]))
+    # The sessions of 96 and 120 are open here, and so they are behind the shuffle.
+    assert front.output.column("_rows").to_pylist() == [1, 1, 1, 2, 2]
+
+
+def test_no_row_is_joined_while_it_is_not_known_what_may_be_late(make, run):
+    partial = make("std.session_window", gap=10, keys=["k"], aggregates=COMPACT).partial([STREAM])
+    front = run(partial, [STREAM])
+    front.process(batch_of([Row("a", 1, time) for time in (1, 2, 3)]))
+    assert front.output.column("_rows").to_pylist() == [1, 1, 1]
+
+
 @pytest.mark.parametrize(
     ("operator", "config"),
     [
         ("std.tumbling_window", {"size": 10, "aggregates": [{"function": "median", "column": "v"}]}),
         ("std.tumbling_window", {"size": 10, "aggregates": COMPACT, "time": "processing"}),
         ("std.tumbling_window", {"size": 10, "aggregates": COMPACT, "late": "side_output"}),
-        ("std.session_window", {"gap": 10, "aggregates": COMPACT}),
+        ("std.session_window", {"gap": 10, "aggregates": COMPACT, "late": "side_output"}),
         ("std.updating_aggregate", {"aggregates": [{"function": "list", "column": "v"}]}),
     ],
 )

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from arroyo_core.api import OperatorContext, Registry
+from arroyo_core.api import END_OF_TIME_US, ArrowOperator, ArroyoSchema, OperatorContext, Registry
 from arroyo_core.api.units import format_duration_us
 from arroyo_core.state import timestamp_table_config
-from arroyo_std.aggregates.groups import Groups
-from arroyo_std.windows.layout import WindowLayout
+from arroyo_std.aggregates.groups import Groups, Mask
+from arroyo_std.aggregates.partials import ROWS, partial_schema
+from arroyo_std.windows.layout import WINDOW_START, WindowLayout
+from arroyo_std.windows.partial import PartialWindow
 from arroyo_std.windows.progress import FiringProgress
 from arroyo_std.windows.session_store import SessionLayout, SessionStore
 from arroyo_std.windows.sessions import Sessions, derive_sessions
-from arroyo_std.windows.times import Times
+from arroyo_std.windows.times import TIME_TYPE, Times, time_array, times_us
 from arroyo_std.windows.windowed import UNLIMITED, WindowOperator, WindowSettings
 
 if TYPE_CHECKING:
@@ -25,6 +27,61 @@ if TYPE_CHECKING:
 
 SESSIONS_TABLE = "s"
 TIMERS_TABLE = "t"
+#: Of a session on its way through a shuffle: the time of its last row.
+LAST = "_last"
+
+
+def aggregate_sessions(
+    layout: WindowLayout,
+    batch: pa.RecordBatch,
+    *,
+    times: Times,
+    arrivals: Times,
+    gap_us: int,
+    alone: Mask | None = None,
+) -> tuple[Sessions, Groups]:
+    """The sessions of a batch by themselves, and which rows are in each; rows that are `alone` are in no other's."""
+    keys = layout.key_columns(batch)
+    by_key = Groups.of_columns(keys, batch.num_rows)
+    order, starts = derive_sessions(by_key.codes, times, times, gap_us=gap_us)
+    if alone is not None and alone.any():
+        alone = alone[order]
+        starts |= alone
+        starts[1:] |= alone[:-1]
+    sorted_groups = Groups.of_sorted_starts(starts)
+    codes = np.empty(batch.num_rows, dtype=np.int64)
+    codes[order] = sorted_groups.codes
+    groups = Groups(codes, sorted_groups.count)
+    states = layout.plan.partial(batch, groups, times_us=times, arrivals=arrivals)
+    first = np.flatnonzero(starts)
+    ends = np.append(first[1:], len(order)) - 1
+    places = pa.array(order[first])
+    return Sessions([key.take(places) for key in keys], times[order[first]], times[order[ends]], states), groups
+
+
+class PartialSessions(PartialWindow):
+    """The sessions of each batch, as far as it has them: rows of the layout's `state`, then the time of the last row.
+
+    Whether a row is late is decided behind the shuffle, row by row. There the watermark is never ahead of the one here,
+    so only rows that are late here may be late there: these go on each by itself.
+    """
+
+    def __init__(self, name: str, gap_us: int, layout: WindowLayout, stream: ArroyoSchema) -> None:
+        fields = [*layout.state.schema, pa.field(LAST, TIME_TYPE), pa.field(ROWS, pa.int64())]
+        super().__init__(name, layout, partial_schema(fields, stream, timestamp_column=WINDOW_START))
+        self._gap_us = gap_us
+
+    def aggregate(
+        self, batch: pa.RecordBatch, ctx: OperatorContext, *, times: Times, arrivals: Times
+    ) -> list[pa.Array]:
+        watermark_us = ctx.last_present_watermark()
+        # Without a watermark here, it is not known what the one there may be.
+        alone = times + self._gap_us <= (END_OF_TIME_US if watermark_us is None else watermark_us)
+        sessions, groups = aggregate_sessions(
+            self._layout, batch, times=times, arrivals=arrivals, gap_us=self._gap_us, alone=alone
+        )
+        firsts, lasts = time_array(sessions.firsts_us), time_array(sessions.lasts_us)
+        return [*sessions.keys, firsts, *sessions.states, lasts, pa.array(groups.sizes())]
 
 
 class SessionWindow(WindowOperator):
@@ -79,17 +136,21 @@ class SessionWindow(WindowOperator):
         return times + self._gap_us
 
     def add(self, layout: WindowLayout, batch: pa.RecordBatch, *, times: Times, arrivals: Times) -> None:
-        keys = layout.key_columns(batch)
-        by_key = Groups.of_columns(keys, batch.num_rows)
-        order, starts = derive_sessions(by_key.codes, times, times, gap_us=self._gap_us)
-        sorted_groups = Groups.of_sorted_starts(starts)
-        codes = np.empty(batch.num_rows, dtype=np.int64)
-        codes[order] = sorted_groups.codes
-        states = layout.plan.partial(batch, Groups(codes, sorted_groups.count), times_us=times, arrivals=arrivals)
-        first = np.flatnonzero(starts)
-        ends = np.append(first[1:], len(order)) - 1
-        places = pa.array(order[first])
-        self.store.add(Sessions([key.take(places) for key in keys], times[order[first]], times[order[ends]], states))
+        sessions, _ = aggregate_sessions(layout, batch, times=times, arrivals=arrivals, gap_us=self._gap_us)
+        self.store.add(sessions)
+
+    def partial(self, inputs: Sequence[ArroyoSchema]) -> ArrowOperator | None:
+        layout = self.partial_layout(inputs[0])
+        return PartialSessions(self.name(), self._gap_us, layout, inputs[0]) if layout else None
+
+    def partial_times(self, batch: pa.RecordBatch) -> Times:
+        # A session is late when its last row is.
+        return _lasts(batch)
+
+    def add_partials(self, layout: WindowLayout, batch: pa.RecordBatch) -> None:
+        keys = batch.columns[: len(layout.keys)]
+        states = batch.columns[len(layout.keys) + 1 : -2]
+        self.store.add(Sessions(keys, times_us(batch.columns[len(layout.keys)]), _lasts(batch), states))
 
     def fire(self, layout: WindowLayout, *, until_us: int, progress: FiringProgress) -> Iterator[pa.RecordBatch]:
         for ended in self.store.take_ended(until_us):
@@ -99,3 +160,8 @@ class SessionWindow(WindowOperator):
 
     def save(self, epoch: int) -> None:
         self.store.absorb()
+
+
+def _lasts(batch: pa.RecordBatch) -> Times:
+    """By its place: a key may have the column's name."""
+    return times_us(batch.columns[-2])

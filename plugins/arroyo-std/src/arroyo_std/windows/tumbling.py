@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from arroyo_core.api import ArrowCollector, ArrowOperator, ArroyoSchema, OperatorContext, Registry
+from arroyo_core.api import ArrowOperator, ArroyoSchema, OperatorContext, Registry
 from arroyo_core.api.units import format_duration_us
 from arroyo_core.state import timestamp_table_config
 from arroyo_std.aggregates.groups import Groups
 from arroyo_std.windows.bins import BinStore
 from arroyo_std.windows.layout import WINDOW_START, WindowLayout
+from arroyo_std.windows.partial import PartialWindow
 from arroyo_std.windows.progress import FiringProgress
 from arroyo_std.windows.times import Times, floor_time, floor_to_grid, time_array, times_us
-from arroyo_std.windows.windowed import UNLIMITED, WindowOperator, WindowSettings, drop_untimed
+from arroyo_std.windows.windowed import UNLIMITED, WindowOperator, WindowSettings
 
 if TYPE_CHECKING:
     from arroyo_core.proto.state_pb2 import TableConfig
@@ -63,36 +64,18 @@ def aggregate_bins(
     return [*taken, time_array(bins[first]), *states], groups
 
 
-class PartialBins(ArrowOperator):
-    """Stands before the shuffle to a window: of each batch one row per key and bin goes on."""
+class PartialBins(PartialWindow):
+    """One row per key and bin of each batch."""
 
     def __init__(self, name: str, grid: Grid, layout: WindowLayout) -> None:
-        self._name = name
+        super().__init__(name, layout, layout.partial)
         self._grid = grid
-        self._layout = layout
 
-    def name(self) -> str:
-        return self._name
-
-    def output_schema(self, inputs: Sequence[ArroyoSchema]) -> ArroyoSchema:
-        return self._layout.partial
-
-    def on_start(self, ctx: OperatorContext) -> None:
-        self._layout.plan.start()
-        self._time_column = ctx.input_schemas[0].timestamp_column
-        # Within an epoch rows are told apart by number, over epochs by epoch.
-        self._arrivals = ctx.epoch << 32
-
-    def process_batch(self, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector) -> None:
-        batch, times = drop_untimed(batch, self._time_column, ctx)
-        if batch.num_rows == 0:
-            return
-        arrivals = np.arange(self._arrivals, self._arrivals + batch.num_rows)
-        self._arrivals += batch.num_rows
+    def aggregate(
+        self, batch: pa.RecordBatch, ctx: OperatorContext, *, times: Times, arrivals: Times
+    ) -> list[pa.Array]:
         columns, groups = aggregate_bins(self._layout, self._grid, batch, times=times, arrivals=arrivals)
-        collector.collect(
-            pa.RecordBatch.from_arrays([*columns, pa.array(groups.sizes())], schema=self._layout.partial.schema)
-        )
+        return [*columns, pa.array(groups.sizes())]
 
 
 class BinnedWindow(WindowOperator):
@@ -125,12 +108,8 @@ class BinnedWindow(WindowOperator):
         return self._bins(times) + self._grid.size_us
 
     def partial(self, inputs: Sequence[ArroyoSchema]) -> ArrowOperator | None:
-        settings = self._settings
-        if settings.is_processing_time or settings.keeps_late:
-            # Late rows would be gone, and hosts would have to agree on the time.
-            return None
-        layout = self._make_layout(inputs[0])
-        return PartialBins(self.name(), self._grid, layout) if layout.plan.is_compact else None
+        layout = self.partial_layout(inputs[0])
+        return PartialBins(self.name(), self._grid, layout) if layout else None
 
     def add(self, layout: WindowLayout, batch: pa.RecordBatch, *, times: Times, arrivals: Times) -> None:
         columns, _ = aggregate_bins(layout, self._grid, batch, times=times, arrivals=arrivals)

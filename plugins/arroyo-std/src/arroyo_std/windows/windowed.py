@@ -101,6 +101,18 @@ class WindowOperator(ArrowOperator):
         """Take partial aggregates that are not late; for windows that have a `partial` operator."""
         raise NotImplementedError(f"{self.name()} takes no partial aggregates")
 
+    def partial_layout(self, stream: ArroyoSchema) -> WindowLayout | None:
+        """What partial aggregates before a shuffle are made of; None where rows must come as they are."""
+        if self._settings.is_processing_time or self._settings.keeps_late:
+            # Late rows would be gone, and hosts would have to agree on the time.
+            return None
+        layout = self._make_layout(stream)
+        return layout if layout.plan.is_compact else None
+
+    def partial_times(self, batch: pa.RecordBatch) -> Times:
+        """For each partial aggregate the time by which it is late or not."""
+        return times_us(batch.column(WINDOW_START))
+
     @abstractmethod
     def fire(self, layout: WindowLayout, *, until_us: int, progress: FiringProgress) -> Iterator[pa.RecordBatch]:
         """Close every window that ends at `until_us` or before, and yield its rows."""
@@ -180,16 +192,14 @@ class WindowOperator(ArrowOperator):
         self._view = ctx.table_manager.get_global_keyed_state(PROGRESS_TABLE, key_type=int, value_type=StoredProgress)
         stored = restore_progress(self._view.get_all(), task=ctx.task_info)
         self._progress = FiringProgress(stored, keys=self._settings.keys)
-        # Within an epoch rows are told apart by number, over epochs by epoch.
-        self._arrivals = ctx.epoch << 32
+        self._arrivals = first_arrival(ctx)
         self.open(layout, ctx)
 
     def process_batch(self, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector) -> None:
         if not self._settings.is_processing_time and ctx.last_present_watermark() is None:
             self._progress.begin_anew()
         if self._has_partials:
-            times = times_us(batch.column(WINDOW_START))
-            is_late = self._find_late(batch, times)
+            is_late = self._find_late(batch, self.partial_times(batch))
             if is_late.any():
                 ctx.count("late_rows", pc.sum(batch.column(ROWS).filter(pa.array(is_late))).as_py())
                 batch = batch.filter(pa.array(~is_late))
@@ -279,6 +289,11 @@ class WindowOperator(ArrowOperator):
         """Emit rows, not too many at once."""
         for start in range(0, batch.num_rows, OUTPUT_ROWS):
             collector.collect(batch.slice(start, OUTPUT_ROWS))
+
+
+def first_arrival(ctx: OperatorContext) -> int:
+    """The number of an epoch's first row: within an epoch rows are told apart by number, over epochs by epoch."""
+    return ctx.epoch << 32
 
 
 def drop_untimed(batch: pa.RecordBatch, time_column: str | None, ctx: OperatorContext) -> tuple[pa.RecordBatch, Times]:
