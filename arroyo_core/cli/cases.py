@@ -203,18 +203,18 @@ def _places(args: argparse.Namespace) -> Iterator[Callable[[], Place]]:
         yield MemoryPlace
         return
     from arroyo_core.spark.executor import SparkExecutor
-    from arroyo_core.spark.session import create_session, stop_session
+    from arroyo_core.spark.session import start_spark, stop_spark
     from arroyo_core.testing.cases.running import RemoteTasks
 
     folder = Path(tempfile.mkdtemp(prefix="arroyo-test-"))
-    session = create_session("arroyo test", master=args.master or "local[2]", is_quiet=not args.debug)
+    spark = start_spark("arroyo test", master=args.master or "local[2]", is_quiet=not args.debug)
     made = iter(range(sys.maxsize))
     try:
         yield lambda: FolderPlace(
-            (folder / str(next(made))).as_uri(), lambda clock: RemoteTasks(SparkExecutor(session), clock)
+            (folder / str(next(made))).as_uri(), lambda clock: RemoteTasks(SparkExecutor(spark), clock)
         )
     finally:
-        stop_session(session)
+        stop_spark(spark)
         shutil.rmtree(folder, ignore_errors=True)
 
 

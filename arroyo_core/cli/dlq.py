@@ -297,22 +297,22 @@ def _in_process(plugins: PluginSet) -> Runner:
 
 def _on_spark(args: argparse.Namespace, plan: Plan, plugins: PluginSet, resources: ExitStack) -> Runner:
     """Starts Spark with the first replay, and no sooner."""
-    sessions: list[Any] = []
+    started: list[Any] = []
 
     def run(replay: Plan, start: StartOptions) -> JobResult:
         from arroyo_core.cli.run import parse_conf
         from arroyo_core.spark.pipeline import Pipeline
-        from arroyo_core.spark.session import create_session, stop_session
+        from arroyo_core.spark.session import start_spark, stop_spark
 
-        if not sessions:
+        if not started:
             print(f"{plan.job_id}: starting Spark ({args.master or 'local[*]'})", file=sys.stderr, flush=True)
             conf = parse_conf(args.conf)
-            session = create_session(
+            spark = start_spark(
                 plan.job_id, master=args.master, conf=conf, is_quiet=not args.debug, workers=plan.width
             )
-            sessions.append(session)
-            resources.callback(stop_session, session)
-        return Pipeline(replay, plugins).run(sessions[0], start=start)
+            started.append(spark)
+            resources.callback(stop_spark, spark)
+        return Pipeline(replay, plugins).run(started[0], start=start)
 
     return run
 

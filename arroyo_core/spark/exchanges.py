@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from arroyo_core.graph.plan import Plan
 from arroyo_core.proto import exchange_pb2 as pb
@@ -15,6 +15,9 @@ from arroyo_core.spark.worker import Pair, arrow_function, no_frames, pair_funct
 if TYPE_CHECKING:
     from pyspark import RDD, SparkContext
     from pyspark.sql import SparkSession
+
+#: What runs epochs: a context is enough, unless it is on the other side of Spark Connect.
+Spark: TypeAlias = "SparkSession | SparkContext"
 
 KRYO = "org.apache.spark.serializer.KryoSerializer"
 
@@ -31,20 +34,33 @@ class Exchange(Protocol):
     def cancel(self, tag: str) -> None: ...
 
 
-def exchange_for(spark: SparkSession) -> Exchange:
+def exchange_for(spark: Spark) -> Exchange:
     """The faster one wherever it can be had.
 
     Spark Connect has no RDDs. With Java's serialisation, each open shuffle file would keep its last hundred objects
     in memory, of some megabytes each.
     """
-    if is_connect(spark) or spark.conf.get("spark.serializer", None) != KRYO:
-        return RowExchange(spark)
-    return PairExchange(spark.sparkContext)
+    if is_connect(spark) or context_of(spark).getConf().get("spark.serializer") != KRYO:
+        return RowExchange(session_of(spark))
+    return PairExchange(context_of(spark))
 
 
-def is_connect(spark: SparkSession) -> bool:
-    """Whether the session is one of Spark Connect, on a server."""
+def is_connect(spark: Spark) -> bool:
+    """Whether it is a session of Spark Connect, on a server."""
     return ".connect." in type(spark).__module__
+
+
+def context_of(spark: Spark) -> SparkContext:
+    """The context of a session, which must not be one of Spark Connect."""
+    return getattr(spark, "sparkContext", spark)
+
+
+def session_of(spark: Spark) -> SparkSession:
+    """A session of a context."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    return SparkSession(spark) if isinstance(spark, SparkContext) else spark
 
 
 def run_empty_job(context: SparkContext, width: int) -> None:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from arroyo_core.errors import ArroyoError, Domain, ExternalError
 from arroyo_core.graph.plan import Plan
 from arroyo_core.proto import exchange_pb2 as pb
 from arroyo_core.runtime.request import EpochRequest
-from arroyo_core.spark.exchanges import exchange_for
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from arroyo_core.spark.exchanges import Spark, exchange_for
 
 #: The errors in a traceback that say that a service was away.
 _OUTAGES = {
@@ -61,7 +57,7 @@ class SparkLostError(ArroyoError):
 class SparkExecutor:
     """Runs each epoch as one Spark job, and says in plain words why it failed."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: Spark) -> None:
         self._exchange = exchange_for(spark)
         #: Names this driver's jobs among all of the session.
         self._tag = f"arroyo-{uuid4().hex}"

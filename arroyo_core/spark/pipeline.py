@@ -25,7 +25,7 @@ from arroyo_core.state import ParquetBackend, get_storage_provider
 from arroyo_core.udf import UserFunction, udf
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from arroyo_core.spark.exchanges import Spark
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Pipeline:
 
     def run(
         self,
-        spark: SparkSession | None = None,
+        spark: Spark | None = None,
         *,
         master: str | None = None,
         conf: Mapping[str, str] | None = None,
@@ -127,17 +127,17 @@ class Pipeline:
 
         Goes on from the job's latest checkpoint, unless `start` says otherwise.
 
-        A session that is passed in is used as it is and left running; else one is started
+        A session or a context that is passed in is used as it is and left running; else Spark is started
         for `master` (this machine by default) and stopped afterwards.
         """
         from arroyo_core.spark.executor import SparkExecutor
-        from arroyo_core.spark.session import create_session, is_one_machine, stop_session
+        from arroyo_core.spark.session import is_one_machine, start_spark, stop_spark
 
-        session = spark or create_session(
+        started = spark or start_spark(
             self.plan.job_id, master=master, conf=conf, is_quiet=is_quiet, workers=self.plan.width
         )
         try:
-            if self.plan.checkpoint.url is None and not is_one_machine(session):
+            if self.plan.checkpoint.url is None and not is_one_machine(started):
                 raise SetupError(
                     "this Spark may run on several machines: the pipeline needs a 'checkpoint: {url: ...}' "
                     "that all of them can reach"
@@ -145,7 +145,7 @@ class Pipeline:
             with _scratch() as folder:
                 job = Job(
                     store_pickled(self.plan),
-                    SparkExecutor(session),
+                    SparkExecutor(started),
                     plugins=self.plugins,
                     storage_url=self.plan.checkpoint.url or folder.as_uri(),
                     listener=listener,
@@ -156,7 +156,7 @@ class Pipeline:
                 return job.run()
         finally:
             if spark is None:
-                stop_session(session)
+                stop_spark(started)
 
 
 @contextmanager

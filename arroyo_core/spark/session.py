@@ -1,4 +1,4 @@
-"""The Spark session: ours where the user passes none."""
+"""Starts Spark, where the user passes none."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import logging
 import os
 import socket
 import sys
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,11 +14,12 @@ from urllib.parse import urlsplit
 from arroyo_core.errors import SetupError
 from arroyo_core.spark.class_archive import archive_options
 from arroyo_core.spark.daemon import MODULE, daemon_environment
-from arroyo_core.spark.exchanges import KRYO, is_connect, run_empty_job
+from arroyo_core.spark.exchanges import KRYO, Spark, context_of, is_connect, run_empty_job, session_of
 from arroyo_core.spark.java import check_java
 from arroyo_core.spark.ready_daemon import ReadyDaemon
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 #: Spark's own retries of a failed task, also on one machine.
@@ -42,17 +42,18 @@ _SETTINGS = {
 }
 
 
-def create_session(
+def start_spark(
     name: str,
     *,
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
     is_quiet: bool = True,
     workers: int | None = None,
-) -> SparkSession:
+) -> Spark:
     """Start or reach Spark: `local[...]`, a cluster's URL, or Spark Connect's `sc://host:port`.
 
-    On this machine Python workers are started beside it, one for each core or as many as are asked for.
+    A session only where it is one of Spark Connect: epochs need no more than a context, and a session takes time and
+    memory. On this machine there are Python workers when it returns, one for each core or as many as are asked for.
     Raises `SetupError` in plain words where Java or the master is missing.
     """
     master = master or LOCAL_MASTER
@@ -63,67 +64,64 @@ def create_session(
     java = check_java()
     # Workers must be this very interpreter: it has the plugins.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    from pyspark.sql import SparkSession
+    from pyspark import SparkConf, SparkContext
 
     settings = _settings(name, master, java, is_quiet=is_quiet) | dict(conf or {})
-    daemon = ReadyDaemon() if _is_first_here(master, conf or {}) else None
+    daemon = ReadyDaemon() if _has_own_workers(master, conf or {}) else None
     try:
-        if daemon is not None:
-            settings |= {f"spark.executorEnv.{key}": value for key, value in daemon.environment.items()}
-            _start_workers(settings, workers)
-        return SparkSession.builder.config(map=settings).getOrCreate()
+        if daemon is None:
+            return SparkContext.getOrCreate(SparkConf().setAll(list(settings.items())))
+        settings |= {f"spark.executorEnv.{key}": value for key, value in daemon.environment.items()}
+        context = SparkContext.getOrCreate(SparkConf().setAll(list(settings.items())))
+        _start_workers(context, workers)
+        return context
     except Exception as error:
         if daemon is not None:
             daemon.stop()
         raise SetupError(f"Spark could not be started on {master}: {_first_line(error)}") from error
 
 
-def stop_session(session: SparkSession) -> None:
+def create_session(
+    name: str, *, master: str | None = None, conf: Mapping[str, str] | None = None, is_quiet: bool = True
+) -> SparkSession:
+    """As `start_spark`, with a session for whoever needs more than epochs."""
+    spark = start_spark(name, master=master, conf=conf, is_quiet=is_quiet)
+    return session_of(spark)
+
+
+def stop_spark(spark: Spark) -> None:
     """Stop it; where its JVM or its server is gone, whoever needed it has told so already."""
     try:
-        session.stop()
+        spark.stop()
     except Exception as error:
         logger.debug("Spark could not be stopped: %s", error)
 
 
-def is_one_machine(spark: SparkSession) -> bool:
+def is_one_machine(spark: Spark) -> bool:
     """Whether tasks are known to run on the driver's machine; a Connect server's own `local` is another one's."""
-    if is_connect(spark):
-        return False
-    return (spark.conf.get("spark.master", "") or "").startswith("local")
+    return not is_connect(spark) and context_of(spark).master.startswith("local")
 
 
-def _is_first_here(master: str, conf: Mapping[str, str]) -> bool:
+def _has_own_workers(master: str, conf: Mapping[str, str]) -> bool:
     """Whether a JVM is to be started that runs tasks itself, with this very interpreter for its workers."""
     from pyspark import SparkContext
 
-    is_told = bool({"spark.pyspark.python", "spark.python.daemon.module"} & conf.keys())
-    is_remote = bool({"SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_API_MODE"} & os.environ.keys())
     return (
         master.startswith("local")
         and SparkContext._active_spark_context is None
         and os.environ["PYSPARK_PYTHON"] == sys.executable
-        and not is_told
-        and not is_remote
+        and not {"spark.pyspark.python", "spark.python.daemon.module"} & conf.keys()
         and os.name == "posix"
     )
 
 
-def _start_workers(settings: Mapping[str, str], count: int | None) -> None:
-    """Have Spark run a job of empty tasks while the session is made, for its first one takes longest."""
-    from pyspark import SparkConf, SparkContext
-
-    context = SparkContext.getOrCreate(SparkConf().setAll(list(settings.items())))
-    width = min(count or context.defaultParallelism, context.defaultParallelism)
-
-    def run() -> None:
-        try:
-            run_empty_job(context, width)
-        except Exception as error:
-            # Whatever it is, the first real job meets it too, and tells of it.
-            logger.debug("workers could not be started: %s", error)
-
-    threading.Thread(target=run, name="arroyo-first-job", daemon=True).start()
+def _start_workers(context: SparkContext, count: int | None) -> None:
+    """The first job of a JVM takes longest: it is one that has nothing to do."""
+    try:
+        run_empty_job(context, min(count or context.defaultParallelism, context.defaultParallelism))
+    except Exception as error:
+        # Whatever it is, the first real job meets it too, and tells of it.
+        logger.debug("workers could not be started: %s", error)
 
 
 def _connect(name: str, url: str, conf: Mapping[str, str]) -> SparkSession:

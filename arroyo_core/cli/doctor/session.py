@@ -16,7 +16,7 @@ def check_spark(master: str | None, conf: Mapping[str, str], *, is_quiet: bool) 
     """Start a session, run a few small tasks, and stop it."""
     # Only this check waits for pyspark.
     from arroyo_core.spark.probe import WorkerFacts, probe_workers
-    from arroyo_core.spark.session import create_session, stop_session
+    from arroyo_core.spark.session import create_session, stop_spark
 
     expected = {"arroyo-core": version("arroyo-core"), "pyarrow": version("pyarrow")}
     expected |= {report.origin.distribution: report.origin.version for report in installed_plugins().reports}
@@ -41,7 +41,7 @@ def check_spark(master: str | None, conf: Mapping[str, str], *, is_quiet: bool) 
             "see the logs of the executors; their Python needs arroyo-core, its plugins, pyarrow and pandas",
         )
     finally:
-        stop_session(session)
+        stop_spark(session)
 
 
 def _worker_finding(

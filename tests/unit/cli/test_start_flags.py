@@ -121,7 +121,7 @@ def ran(tmp_path):
 
 
 def test_a_finished_job_needs_no_spark_and_claims_nothing(ran, capsys, monkeypatch):
-    monkeypatch.setattr("arroyo_core.cli.run.create_session", None)
+    monkeypatch.setattr("arroyo_core.cli.run.start_spark", None)
     write, url = ran
     claims = sorted(Path(url).glob("counted/generations/*"))
     assert main(["run", write()]) == 0

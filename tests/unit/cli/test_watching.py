@@ -44,8 +44,8 @@ def run_here(self, session, **options):
     url = self.plan.checkpoint.url
     return Job(self.plan, LocalExecutor(self.plugins), plugins=self.plugins, storage_url=url, **options).run()
 
-run.create_session = lambda *arguments, **options: None
-run.stop_session = lambda session: None
+run.start_spark = lambda *arguments, **options: None
+run.stop_spark = lambda session: None
 Pipeline.run = run_here
 sys.exit(main())
 """

@@ -3,11 +3,12 @@
 import pytest
 
 from arroyo_core.errors import SetupError
-from arroyo_core.spark.session import create_session, is_one_machine
+from arroyo_core.spark.session import is_one_machine, start_spark
 
 
 def session(module, master):
-    return type("SparkSession", (), {"__module__": module, "conf": {"spark.master": master}})()
+    context = type("SparkContext", (), {"master": master})()
+    return type("SparkSession", (), {"__module__": module, "sparkContext": context})()
 
 
 @pytest.mark.parametrize(
@@ -33,4 +34,4 @@ def test_only_a_local_master_of_the_drivers_own_runs_tasks_on_this_machine(modul
 )
 def test_a_master_that_is_not_there_is_told_before_spark_tries_for_a_minute(master, reason):
     with pytest.raises(SetupError, match=rf"the Spark master at {master} cannot be reached: .*{reason}"):
-        create_session("job", master=master)
+        start_spark("job", master=master)
