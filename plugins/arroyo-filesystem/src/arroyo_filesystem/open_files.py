@@ -54,6 +54,8 @@ class OpenFiles:
         self._buffered_bytes += file.writer.buffered_bytes() - held
         if file.stream.size() >= self._max_file_bytes:
             self._end(folder)
+        else:
+            file.stream.begin_storing()
         if self._buffered_bytes > MAX_BUFFERED_BYTES:
             self._flush_largest()
 

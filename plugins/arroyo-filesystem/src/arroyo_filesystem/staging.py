@@ -53,6 +53,12 @@ def operator_folder(task_info: TaskInfo, state_id: str) -> str:
     return f"{STAGING_FOLDER}/{task_info.job_id}.{task_info.operator_id}.{state_id}"
 
 
+#: The disk is told to write when there is so much more.
+STORED_BYTES = 16 * 2**20
+#: Not on macOS and Windows.
+_HAS_ADVICE = hasattr(os, "posix_fadvise")
+
+
 class StagedStream:
     """A file being written."""
 
@@ -61,10 +67,20 @@ class StagedStream:
         self._location = location
         self._staged = staged
         self._final = final
+        #: Up to here the disk has been told to write.
+        self._begun_bytes = 0
 
     def size(self) -> int:
         """Bytes written so far."""
         return self.stream.tell()
+
+    def begin_storing(self) -> None:
+        """Have the disk write what is there while more is made: else all of it would be waited for at the end."""
+        size = self.stream.tell()
+        if self._location.is_local and _HAS_ADVICE and size - self._begun_bytes >= STORED_BYTES:
+            # The kernel starts to write pages that it is advised to drop; those that are not written yet it keeps.
+            os.posix_fadvise(self.stream.fileno(), self._begun_bytes, size - self._begun_bytes, os.POSIX_FADV_DONTNEED)
+            self._begun_bytes = size
 
     def close(self, rows: int) -> StagedFile:
         """Make the content durable; the checkpoint that names it comes after."""
