@@ -307,9 +307,7 @@ def _on_spark(args: argparse.Namespace, plan: Plan, plugins: PluginSet, resource
         if not started:
             print(f"{plan.job_id}: starting Spark ({args.master or 'local[*]'})", file=sys.stderr, flush=True)
             conf = parse_conf(args.conf)
-            spark = start_spark(
-                plan.job_id, master=args.master, conf=conf, is_quiet=not args.debug, workers=plan.width
-            )
+            spark = start_spark(plan.job_id, master=args.master, conf=conf, is_quiet=not args.debug, workers=plan.width)
             started.append(spark)
             resources.callback(stop_spark, spark)
         return Pipeline(replay, plugins).run(started[0], start=start)

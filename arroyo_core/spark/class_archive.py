@@ -15,13 +15,16 @@ from pathlib import Path
 
 FOLDER_VARIABLE = "ARROYO_CLASS_ARCHIVE"
 
+#: Raised when we start Spark so that it loads other classes: an archive is mapped with all that it has.
+_EDITION = 2
+
 #: The first bytes of a whole archive; Java writes them last.
 _MAGIC = (0xF00BABA8).to_bytes(4, "little")
 
 #: A JVM is done with writing by then.
 _WRITING_S = 300
 
-#: How many archives there are at most: each takes 125 MB.
+#: How many archives there are at most: each takes 90 MB.
 _KEPT = 4
 
 _SILENCE = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off", "-Xlog:class+path=off")
@@ -57,7 +60,13 @@ def _folder() -> Path | None:
 def _key(java: str, jars: Path) -> str:
     """Of the very Java and the very jars; both change when they are installed anew."""
     release = Path(java).resolve().parents[1] / "release"
-    parts = [str(release), release.read_bytes() if release.exists() else b"", str(jars), jars.stat().st_mtime_ns]
+    parts = [
+        _EDITION,
+        str(release),
+        release.read_bytes() if release.exists() else b"",
+        str(jars),
+        jars.stat().st_mtime_ns,
+    ]
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 

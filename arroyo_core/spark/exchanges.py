@@ -67,7 +67,11 @@ def run_empty_job(context: SparkContext, width: int) -> None:
     """A job with the shape of an epoch's, and with nothing to do."""
     context.setJobDescription("arroyo: start Python workers")
     waves = context.parallelize([], width).mapPartitions(no_frames).partitionBy(width, operator.index)
-    waves.mapPartitions(no_frames).collect()
+    try:
+        waves.mapPartitions(no_frames).collect()
+    finally:
+        # It is this thread's, for all jobs to come.
+        context.setLocalProperty("spark.job.description", None)
 
 
 class PairExchange:

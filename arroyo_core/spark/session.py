@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import socket
 import sys
 from collections.abc import Mapping
@@ -27,6 +28,13 @@ LOCAL_MASTER = "local[*,4]"
 
 #: Frames are about 1 MB: few of them make a batch.
 FRAMES_PER_BATCH = 16
+
+#: With more tasks than these in one JVM, collecting garbage in a single thread would hold them up.
+SERIAL_THREADS = 4
+
+#: Serial collection, unless somebody has chosen another one, and a heap that starts small, and grows where it must.
+#: What the JVM keeps is small; frames only pass through it, and would fill whatever heap there is.
+_SMALL_HEAP = ("-XX:+NeverActAsServerClassMachine", "-Xms48m")
 
 CONNECT_PORT = 15002
 MASTER_PORT = 7077
@@ -170,8 +178,7 @@ def _settings(name: str, master: str, java: str, *, is_quiet: bool) -> dict[str,
     from pyspark.find_spark_home import _find_spark_home
 
     settings = {**_SETTINGS, "spark.app.name": f"arroyo {name}", "spark.master": _with_retries(master)}
-    # The driver's JVM only moves bytes: what the second compiler could gain, it would cost in starting.
-    options = ["-XX:TieredStopAtLevel=1", *archive_options(java, Path(_find_spark_home()) / "jars")]
+    options = [*java_options(master), *archive_options(java, Path(_find_spark_home()) / "jars")]
     if is_quiet:
         quiet = Path(__file__).with_name("log4j2-quiet.properties")
         options.append(f"-Dlog4j2.configurationFile={quiet.as_uri()}")
@@ -181,6 +188,21 @@ def _settings(name: str, master: str, java: str, *, is_quiet: bool) -> dict[str,
     if master.startswith("local"):
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     return settings
+
+
+def java_options(master: str) -> list[str]:
+    """What the driver's JVM is told for this master, which only moves bytes."""
+    is_small = 0 < _threads(master) <= SERIAL_THREADS
+    # What the second compiler could gain, it would cost in starting.
+    return ["-XX:TieredStopAtLevel=1", *(_SMALL_HEAP if is_small else ())]
+
+
+def _threads(master: str) -> int:
+    """How many tasks run at once in the driver's JVM; none unless the master is `local`."""
+    found = re.match(r"local(?:\[(\*|\d+))?", master)
+    if found is None:
+        return 0
+    return os.cpu_count() or 1 if found[1] == "*" else int(found[1] or 1)
 
 
 def _with_retries(master: str) -> str:
