@@ -302,14 +302,14 @@ def _on_spark(args: argparse.Namespace, plan: Plan, plugins: PluginSet, resource
     def run(replay: Plan, start: StartOptions) -> JobResult:
         from arroyo_core.cli.run import parse_conf
         from arroyo_core.spark.pipeline import Pipeline
-        from arroyo_core.spark.session import start_spark, stop_spark
+        from arroyo_core.spark.session import leave_spark, start_spark
 
         if not started:
             print(f"{plan.job_id}: starting Spark ({args.master or 'local[*]'})", file=sys.stderr, flush=True)
             conf = parse_conf(args.conf)
             spark = start_spark(plan.job_id, master=args.master, conf=conf, is_quiet=not args.debug, workers=plan.width)
             started.append(spark)
-            resources.callback(stop_spark, spark)
+            resources.callback(leave_spark, spark)
         return Pipeline(replay, plugins).run(started[0], start=start)
 
     return run

@@ -25,7 +25,7 @@ from arroyo_core.runtime.results import JobResult
 from arroyo_core.runtime.start import Start, StartOptions
 from arroyo_core.runtime.stop import StopSignal
 from arroyo_core.spark.pipeline import Pipeline
-from arroyo_core.spark.session import start_spark, stop_spark
+from arroyo_core.spark.session import leave_spark, start_spark
 
 
 def run(args: argparse.Namespace) -> int:
@@ -82,7 +82,7 @@ def _run(
             resources.enter_context(MetricsServer(metrics, args.metrics_port))
         print(f"{plan.job_id}: starting Spark ({args.master or 'local[*]'})", file=sys.stderr, flush=True)
         spark = start_spark(plan.job_id, master=args.master, conf=conf, is_quiet=not args.debug, workers=plan.width)
-        resources.callback(stop_spark, spark)
+        resources.callback(leave_spark, spark)
         resources.enter_context(stopping(stop, progress))
         # After Spark: its JVM writes to the terminal itself when it starts.
         resources.enter_context(progress)

@@ -7,6 +7,7 @@ import os
 import re
 import socket
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -103,6 +104,21 @@ def stop_spark(spark: Spark) -> None:
         spark.stop()
     except Exception as error:
         logger.debug("Spark could not be stopped: %s", error)
+
+
+def leave_spark(spark: Spark) -> None:
+    """Stop it in a process that is about to end, and starts no other one.
+
+    PySpark waits up to a second after its JVM has stopped, for a thread of its own that looks for its end as often.
+    """
+    if is_connect(spark):
+        stop_spark(spark)
+        return
+    stopping = threading.Thread(target=stop_spark, args=(spark,), name="arroyo-leave-spark", daemon=True)
+    stopping.start()
+    context = context_of(spark)
+    while stopping.is_alive() and getattr(context, "_jsc", None) is not None:
+        stopping.join(0.01)
 
 
 def is_one_machine(spark: Spark) -> bool:

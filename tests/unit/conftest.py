@@ -19,7 +19,7 @@ def without_spark(monkeypatch):
         return Job(self.plan, LocalExecutor(self.plugins), plugins=self.plugins, storage_url=url, **options).run()
 
     monkeypatch.setattr(run_command, "start_spark", lambda *arguments, **options: None)
-    monkeypatch.setattr(run_command, "stop_spark", lambda session: None)
+    monkeypatch.setattr(run_command, "leave_spark", lambda session: None)
     monkeypatch.setattr(Pipeline, "run", run_here)
     loggers = [logging.getLogger(), logging.getLogger("arroyo_core")]
     before = [list(logger.handlers) for logger in loggers]

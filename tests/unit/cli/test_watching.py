@@ -45,7 +45,7 @@ def run_here(self, session, **options):
     return Job(self.plan, LocalExecutor(self.plugins), plugins=self.plugins, storage_url=url, **options).run()
 
 run.start_spark = lambda *arguments, **options: None
-run.stop_spark = lambda session: None
+run.leave_spark = lambda session: None
 Pipeline.run = run_here
 sys.exit(main())
 """
