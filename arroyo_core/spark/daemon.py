@@ -36,7 +36,8 @@ def daemon_environment() -> dict[str, str]:
 
 def preload(names: Iterable[str]) -> None:
     """Import what tasks will import; what cannot be imported is theirs to report."""
-    for name in ("pyspark.worker", "arroyo_core.spark.worker", *names):
+    # pyarrow imports pandas for the first array that it makes of Python's values.
+    for name in ("pyspark.worker", "arroyo_core.spark.worker", "pandas", *names):
         # Whatever a plugin raises: without the daemon there is no task, and no report of it.
         with contextlib.suppress(Exception):
             importlib.import_module(name)
