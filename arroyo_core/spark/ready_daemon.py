@@ -57,17 +57,21 @@ class ReadyDaemon:
     def _wait(self) -> None:
         self._process.wait()
         self.stop()
+        # One that was killed has left its socket.
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def serve(listener: socket.socket) -> bool:
     """Wait until Spark asks for a daemon, and take the place of the process that it started; False if it never does."""
     ready, _, _ = select.select([listener, sys.stdin], [], [])
+    # Whoever asks next is to become a daemon itself.
+    address = Path(listener.getsockname())
+    address.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        address.parent.rmdir()
     if listener not in ready:
         return False
     connection, _ = listener.accept()
-    # Whoever asks next is to become a daemon itself.
-    Path(listener.getsockname()).unlink(missing_ok=True)
     listener.close()
     _, pipes, _, _ = socket.recv_fds(connection, 1, 3)
     process = json.loads(b"".join(iter(lambda: connection.recv(1 << 16), b"")))
@@ -80,8 +84,8 @@ def serve(listener: socket.socket) -> bool:
         os.chdir(process["folder"])
     sys.path[:] = daemon.unzipped(process["path"])
     sys.argv[1:] = process["argv"]
-    # The process that Spark started lasts as long as this one.
-    connection.detach()
+    # The process that Spark started lasts as long as this one, and not as long as its workers.
+    os.register_at_fork(after_in_child=connection.close)
     return True
 
 

@@ -61,8 +61,9 @@ def parent_of(pid):
 
 
 def test_workers_are_forked_from_the_daemon_that_is_ready(ready, sockets):
-    with asked(ready.environment, sockets) as (process, address), worker(address) as pid:
-        assert parent_of(pid) == ready._process.pid
+    with asked(ready.environment, sockets) as (process, address):
+        with worker(address) as pid:
+            assert parent_of(pid) == ready._process.pid
         process.stdin.close()
         # It ends as Spark's own does, and so does what Spark has started.
         ready._process.wait()
@@ -86,8 +87,8 @@ def test_a_daemon_that_was_killed_is_replaced(ready, sockets):
         process.stdin.close()
 
 
-def test_nobody_who_is_asked_for_waits_for_a_daemon_that_dies(ready, sockets):
-    with asked(ready.environment, sockets) as (process, _):
+def test_what_spark_has_started_ends_with_the_daemon_whatever_its_workers_do(ready, sockets):
+    with asked(ready.environment, sockets) as (process, address), worker(address):
         ready._process.kill()
         assert process.wait() == 0
 
