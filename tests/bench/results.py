@@ -106,6 +106,12 @@ class Results:
         first, second = self.right(ours, query), self.right(other, query)
         return first.rate / second.rate if first and second else None
 
+    def process_ratio(self, ours: str, other: str, query: str) -> float | None:
+        """The same of whole processes; None also where they were given different numbers of events."""
+        first, second = self.right(ours, query), self.right(other, query)
+        is_fair = first and second and first.events == second.events
+        return first.process_rate / second.process_rate if first and second and is_fair else None
+
     def memory_ratio(self, ours: str, other: str, query: str) -> float | None:
         """Our peak memory over that of `other`."""
         first, second = self.right(ours, query), self.right(other, query)
@@ -113,8 +119,16 @@ class Results:
 
     def geometric_mean(self, ours: str, other: str, queries: Iterable[str]) -> tuple[float, int] | None:
         """Of the ratios that there are, and how many those are."""
-        ratios = [ratio for query in queries if (ratio := self.ratio(ours, other, query)) is not None]
-        return (geometric_mean(ratios), len(ratios)) if ratios else None
+        return _mean([self.ratio(ours, other, query) for query in queries])
+
+    def process_mean(self, ours: str, other: str, queries: Iterable[str]) -> tuple[float, int] | None:
+        """The same of whole processes."""
+        return _mean([self.process_ratio(ours, other, query) for query in queries])
+
+
+def _mean(ratios: Iterable[float | None]) -> tuple[float, int] | None:
+    known = [ratio for ratio in ratios if ratio is not None]
+    return (geometric_mean(known), len(known)) if known else None
 
 
 def geometric_mean(values: Sequence[float]) -> float:

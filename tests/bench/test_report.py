@@ -56,6 +56,18 @@ def test_ratios_are_of_rates_and_so_independent_of_how_many_events_each_was_give
     assert results.ratio("arroyo", "flink", "q0") is None
 
 
+def test_whole_processes_are_compared_only_on_as_many_events(load):
+    results = load("results").Results(
+        [
+            make(load, "arroyo", "q0", 5.0),
+            make(load, "polars", "q0", 0.0),
+            make(load, "bytewax", "q0", 0.0, rows=10),
+        ]
+    )
+    assert results.process_mean("arroyo", "polars", ["q0", "q1"]) == (0.5, 1)
+    assert results.process_mean("arroyo", "bytewax", ["q0"]) is None
+
+
 def test_the_geometric_mean_tells_of_how_many_queries_it_is(load):
     results = load("results").Results(
         [
