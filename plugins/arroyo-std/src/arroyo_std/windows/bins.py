@@ -13,8 +13,9 @@ from arroyo_std.aggregates.groups import Groups
 from arroyo_std.windows.layout import WINDOW_START, WindowLayout
 from arroyo_std.windows.times import Times, times_us
 
-#: Unmerged rows in memory are merged when they are this many, or as many as there were after the last merge.
-MERGE_ROWS = 65_536
+#: Rows in memory are merged when so much is new, and as much again as what was merged before: some states
+#: hold many values, and each merge looks at all of them.
+MERGE_BYTES = 4 * 2**20
 _BEFORE_ALL_US, _AFTER_ALL_US = -(2**63), 2**63 - 1
 #: A bin of a table is written anew as one part when so many epochs have written parts of it.
 MERGE_PARTS = 16
@@ -59,15 +60,15 @@ class BinStore:
         self._layout = layout
         self._view = view
         self._pending: list[_Run] = []
-        self._pending_rows = 0
-        self._merged_rows = 0
+        self._pending_bytes = 0
+        self._merged_bytes = 0
         self._cache: dict[int, pa.RecordBatch] = {}
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Add partial aggregates of this epoch: rows of the layout's `state`."""
         self._pending.append(_Run.of(rows))
-        self._pending_rows += rows.num_rows
-        if self._pending_rows > 2 * self._merged_rows + MERGE_ROWS:
+        self._pending_bytes += rows.nbytes
+        if self._pending_bytes > 2 * self._merged_bytes + MERGE_BYTES:
             self._merge_pending()
 
     def take_before(self, time_us: int) -> pa.RecordBatch | None:
@@ -128,7 +129,7 @@ class BinStore:
     def _merge_pending(self) -> pa.RecordBatch | None:
         if len(self._pending) > 1:
             self._set_pending([_Run.of(self.merge([run.rows for run in self._pending]))])
-            self._merged_rows = self._pending_rows
+            self._merged_bytes = self._pending_bytes
         return self._pending[0].rows if self._pending else None
 
     def _take_pending_before(self, time_us: int) -> list[pa.RecordBatch]:
@@ -141,8 +142,8 @@ class BinStore:
 
     def _set_pending(self, runs: Sequence[_Run]) -> None:
         self._pending = [run for run in runs if run.rows.num_rows]
-        self._pending_rows = sum(run.rows.num_rows for run in self._pending)
-        self._merged_rows = min(self._merged_rows, self._pending_rows)
+        self._pending_bytes = sum(run.rows.nbytes for run in self._pending)
+        self._merged_bytes = min(self._merged_bytes, self._pending_bytes)
 
     def _read_table(self, starts: Sequence[int]) -> list[pa.RecordBatch]:
         for start in starts:

@@ -19,7 +19,7 @@ from arroyo_core.api.units import format_duration_us
 from arroyo_core.api.updating import interleave_updates, make_updates, row_ids, with_updating
 from arroyo_std.aggregates.groups import Groups
 from arroyo_std.updating.changes import same_rows
-from arroyo_std.windows.bins import MERGE_ROWS
+from arroyo_std.windows.bins import MERGE_BYTES
 from arroyo_std.windows.layout import WINDOW_COLUMNS, WINDOW_START, WindowLayout
 from arroyo_std.windows.progress import FiringProgress
 from arroyo_std.windows.times import floor_time, times_us
@@ -38,8 +38,8 @@ class EarlyTumblingWindow(TumblingWindow):
         super().__init__(grid, settings, registry)
         self._early_us = early_us
         self._unsent: list[pa.RecordBatch] = []
-        self._unsent_rows = 0
-        self._merged_rows = 0
+        self._unsent_bytes = 0
+        self._merged_bytes = 0
 
     def output_schema(self, inputs: Sequence[ArroyoSchema]) -> ArroyoSchema:
         return with_updating(super().output_schema(inputs))
@@ -68,8 +68,8 @@ class EarlyTumblingWindow(TumblingWindow):
 
     def keep(self, rows: pa.RecordBatch) -> None:
         self._unsent.append(rows)
-        self._unsent_rows += rows.num_rows
-        if self._unsent_rows > 2 * self._merged_rows + MERGE_ROWS:
+        self._unsent_bytes += rows.nbytes
+        if self._unsent_bytes > 2 * self._merged_bytes + MERGE_BYTES:
             self._set_unsent(self.store.merge(self._unsent))
 
     def fire(self, layout: WindowLayout, *, until_us: int, progress: FiringProgress) -> Iterator[pa.RecordBatch]:
@@ -136,4 +136,4 @@ class EarlyTumblingWindow(TumblingWindow):
 
     def _set_unsent(self, rows: pa.RecordBatch | None) -> None:
         self._unsent = [rows] if rows is not None and rows.num_rows else []
-        self._unsent_rows = self._merged_rows = sum(part.num_rows for part in self._unsent)
+        self._unsent_bytes = self._merged_bytes = sum(part.nbytes for part in self._unsent)
