@@ -110,15 +110,10 @@ class Ranking:
                 rows.column(each.column), is_descending=each.is_descending, nulls_last=each.nulls_last
             )
         ]
-        chosen, tie_ranks = _candidates(order, groups, self.n)
-        order = [code[chosen] for code in order]
-        # Only rows that may be among the first are compared in all columns.
-        tie_columns = [column.take(pa.array(chosen)) for column in ties]
-        order += [code for column in tie_columns for code in order_codes(column)]
-        sorted_places = np.lexsort([*reversed(order), groups[chosen]])
-        found = chosen[sorted_places]
+        found, tie_ranks, runs = _candidates(order, groups, self.n)
+        _order_ties(found, runs, ties)
         if self.keeps_ties:
-            return Ranked(found, tie_ranks[sorted_places])
+            return Ranked(found, tie_ranks)
         ranks = ranks_in_groups(groups[found])
         keep = ranks < self.n
         return Ranked(found[keep], ranks[keep])
@@ -178,8 +173,10 @@ def ranks_in_groups(groups: Codes) -> Codes:
     return ranks
 
 
-def _candidates(order: Sequence[Codes], groups: Codes, n: int) -> tuple[Codes, Codes]:
-    """Rows with fewer than n rows of their group before them, in the order of their numbers; and how many those are."""
+def _candidates(order: Sequence[Codes], groups: Codes, n: int) -> tuple[Codes, Codes, Codes]:
+    """Rows with fewer than n rows of their group before them, by group and order; how many those are; and the number of
+    the tie that each is in, which ascends.
+    """
     by_order = np.lexsort([*reversed(order), groups])
     is_new = np.zeros(len(groups), dtype=np.bool_)
     is_new[:1] = True
@@ -188,7 +185,18 @@ def _candidates(order: Sequence[Codes], groups: Codes, n: int) -> tuple[Codes, C
         is_new[1:] |= code[1:] != code[:-1]
     # All rows of a tie have the rank of its first.
     firsts = np.maximum.accumulate(np.where(is_new, np.arange(len(groups)), 0))
-    ranks = np.empty(len(groups), dtype=np.int64)
-    ranks[by_order] = ranks_in_groups(sorted_groups)[firsts]
+    ranks = ranks_in_groups(sorted_groups)[firsts]
     chosen = np.flatnonzero(ranks < n)
-    return chosen, ranks[chosen]
+    return by_order[chosen], ranks[chosen], firsts[chosen]
+
+
+def _order_ties(rows: Codes, runs: Codes, columns: Sequence[pa.Array]) -> None:
+    """Put rows of one run in the order of the columns; only those are compared that are not alone in theirs."""
+    is_tied = np.zeros(len(rows), dtype=np.bool_)
+    np.equal(runs[1:], runs[:-1], out=is_tied[1:])
+    is_tied[:-1] |= is_tied[1:]
+    places = np.flatnonzero(is_tied)
+    if len(places):
+        tied = rows[places]
+        codes = [code for column in columns for code in order_codes(column.take(pa.array(tied)))]
+        rows[places] = tied[np.lexsort([*reversed(codes), runs[places]])]
