@@ -18,15 +18,15 @@ def iso_timestamps(column: pa.Array) -> pa.Array:
 
 
 def to_plain_text(column: pa.Array, name: str) -> tuple[pa.Array, pa.Field]:
-    """A column, and its field, as the CSV writer takes it: dictionaries decoded, timestamps in UTC."""
+    """A column, and its field, as the CSV writer takes it: dictionaries decoded, timestamps in UTC as text."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         return to_plain_text(column.dictionary_decode(), name)
     if pa.types.is_nested(kind):
         raise TypeError(f"no text for {kind}")
     if pa.types.is_timestamp(kind):
-        column = column.cast(pa.timestamp(kind.unit, tz="UTC")) if kind.tz else utc_naive(column)
-        column = utc_naive(column).cast(pa.timestamp(kind.unit, tz="UTC"))
+        # As the writer would, which takes twenty times as long where there is a zone.
+        column = pc.binary_join_element_wise(utc_naive(column).cast(pa.string()), "Z", "")
     if pa.types.is_float16(kind):
         column = column.cast(pa.float32())
     return column, pa.field(name, column.type)

@@ -23,6 +23,8 @@ from arroyo_filesystem.writers.plain_text import to_plain_text
 #: A row group is the unit of reading: large enough to scan well, small enough to buffer.
 ROW_GROUP_ROWS = 2**18
 ROW_GROUP_BYTES = 32 * 2**20
+#: Rows that become text together.
+CSV_ROWS = 2**14
 GZIP_LEVEL = 4
 
 
@@ -143,18 +145,26 @@ class CsvFileWriter(FileWriter):
     """Writes a header and rows; text is quoted, so that an empty one differs from null."""
 
     def __init__(self, stream: BinaryIO, schema: pa.Schema, compression: str | None, delimiter: str) -> None:
-        text, self._finish = _text_stream(stream, compression)
-        options = pcsv.WriteOptions(include_header=True, delimiter=delimiter, quoting_style="needed")
+        self._stream, self._finish = _text_stream(stream, compression)
+        self._delimiter = delimiter
         self._schema = pa.schema([to_plain_text(pa.array([], field.type), field.name)[1] for field in schema])
-        self._writer = pcsv.CSVWriter(text, self._schema, write_options=options)
+        self._append(self._schema.empty_table(), has_header=True)
 
     def write(self, batch: pa.RecordBatch) -> None:
         columns = [to_plain_text(batch.column(field.name), field.name)[0] for field in batch.schema]
-        self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self._schema))
+        self._append(pa.RecordBatch.from_arrays(columns, schema=self._schema), has_header=False)
 
     def close(self) -> None:
-        self._writer.close()
         self._finish()
+
+    def _append(self, rows: pa.RecordBatch | pa.Table, *, has_header: bool) -> None:
+        """All rows become text before Python is asked to write it: it may have to wait for another thread each time."""
+        text = pa.BufferOutputStream()
+        options = pcsv.WriteOptions(
+            include_header=has_header, delimiter=self._delimiter, quoting_style="needed", batch_size=CSV_ROWS
+        )
+        pcsv.write_csv(rows, text, write_options=options)
+        self._stream.write(text.getvalue())
 
 
 def open_writer(file_format: FileFormat, stream: BinaryIO, schema: pa.Schema) -> FileWriter:
