@@ -16,6 +16,9 @@ COLUMNS: dict[str, tuple[pa.DataType, Any]] = {
     "small integers": (pa.int64(), st.integers(-3, 3)),
     "far integers": (pa.int64(), st.sampled_from([-(2**63), -1, 0, 2**63 - 1])),
     "unsigned": (pa.uint64(), st.sampled_from([0, 1, 2**64 - 1])),
+    "times": (pa.timestamp("us", "UTC"), st.integers(-1, 1)),
+    "clock times": (pa.time64("ns"), st.integers(0, 2)),
+    "dates": (pa.date32(), st.integers(0, 2)),
     "bytes": (pa.int8(), st.integers(-128, 127)),
     "floats": (pa.float64(), st.sampled_from([0.0, -0.0, math.nan, 1.5, -math.inf])),
     "halves": (pa.float16(), st.sampled_from([0.0, -0.0, 1.5])),
@@ -52,6 +55,29 @@ def test_equal_values_have_equal_numbers_by_first_appearance(kind, data):
     assert groups.count == len(numbers)
     assert groups.first_rows().tolist() == [keys.index(key) for key in numbers]
     assert groups.sizes().tolist() == [keys.count(key) for key in numbers]
+
+
+@settings(deadline=None)
+@given(runs=st.lists(st.tuples(st.integers(0, 3), st.integers(1, 30)), min_size=1, max_size=8))
+def test_values_that_stand_together_are_numbered_as_others_are(runs):
+    values = [value for value, length in runs for _ in range(length)]
+    groups = Groups.of_columns([pa.array(values, pa.timestamp("us"))], len(values))
+    numbers = {value: number for number, value in enumerate(dict.fromkeys(values))}
+    assert groups.codes.tolist() == [numbers[value] for value in values]
+    assert groups.count == len(numbers)
+
+
+@settings(deadline=None)
+@given(
+    rows=st.lists(st.tuples(st.sampled_from([0, 1, 10**6, 2**62]), st.integers(0, 1)), max_size=40),
+    minor_count=st.sampled_from([5, 10**5]),
+)
+def test_equal_pairs_are_one_group_however_large_they_are(rows, minor_count):
+    majors, minors = (np.array([row[place] for row in rows], dtype=np.int64) for place in (0, 1))
+    groups = Groups.of_pairs(majors, minors, minor_count)
+    assert groups.count == len(set(rows))
+    assert len({*zip(groups.codes.tolist(), rows, strict=True)}) == groups.count
+    assert sorted(set(groups.codes.tolist())) == list(range(groups.count))
 
 
 def test_without_columns_all_rows_are_one_group():

@@ -64,13 +64,14 @@ class Groups:
 
     @classmethod
     def of_pairs(cls, majors: Codes, minors: Codes, minor_count: int) -> Groups:
-        """Group rows by two numbers from 0 on, of which there are few; groups have no particular order."""
+        """Group rows by two numbers from 0 on; fast where both are small. Groups have no particular order."""
         if not len(majors):
             return cls(np.empty(0, dtype=np.int64), 0)
+        span = (int(majors.max()) + 1) * minor_count
+        if span > _TABLE_SIZE + _PAIRS_PER_ROW * len(majors):
+            # Numbered first: as they are, their product may be too large.
+            return cls(*combine_codes(_encode_runs(majors)[0], minors, minor_count))
         pairs = majors * minor_count + minors
-        span = int(majors.max() + 1) * minor_count
-        if span > _TABLE_SIZE + _PAIRS_PER_ROW * len(pairs):
-            return cls(*_encode(pa.array(pairs)))
         is_there = np.zeros(span, dtype=np.bool_)
         is_there[pairs] = True
         present = np.flatnonzero(is_there)
