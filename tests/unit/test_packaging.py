@@ -120,7 +120,8 @@ def test_protobuf_is_required_at_least_as_new_as_the_generated_code():
 
 
 def test_the_core_declares_what_it_imports():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    project, own = settings["project"], settings["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
     extras = [line for lines in project["optional-dependencies"].values() for line in lines]
     own_name = load_tool("lock").own_name
     declared = {own_name(line) for line in [*project["dependencies"], *extras]}
@@ -128,7 +129,7 @@ def test_the_core_declares_what_it_imports():
     for path in (ROOT / "arroyo_core").rglob("*.py"):
         for module in imported_modules(path):
             top = module.partition(".")[0]
-            if top == "arroyo_core" or top in sys.stdlib_module_names:
+            if top in own or top in sys.stdlib_module_names:
                 continue
             # The test kit is for authors, who have pytest or hypothesis where they use it.
             if path.is_relative_to(ROOT / "arroyo_core" / "testing") and top in {"pytest", "hypothesis"}:
