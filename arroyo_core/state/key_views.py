@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from arroyo_core.state.files import sort_by_key_hash
 from arroyo_core.state.keys import Mask, Rows
 from arroyo_core.state.messages import (
     DataOperation,
@@ -58,7 +57,7 @@ class KeyTimeView:
         self._cutoff_us = cutoff_us
         self._checkpoints = 0
         self._send = send
-        self._runs = RunSet(row_format, self._settle)
+        self._runs = RunSet(row_format, self._choose)
         for run in runs:
             self._runs.restore(run)
 
@@ -124,9 +123,8 @@ class KeyTimeView:
     def _live(self, run: Run) -> pa.Table:
         return self._format.expire(run.all_rows(self._format), later(run.live_from_us, self._cutoff_us))
 
-    def _settle(self, rows: pa.Table, is_oldest: bool) -> pa.Table:
-        live = sort_by_key_hash(self._format.expire(rows, self._cutoff_us))
-        return self._format.resolve_deletes(live, keep_deletes=not is_oldest)
+    def _choose(self, rows: pa.Table, is_oldest: bool) -> Rows:
+        return self._format.live_by_key_hash(rows, self._cutoff_us, keep_deletes=not is_oldest)
 
     def _order(self, queries: Rows, rows: pa.Table) -> Matches:
         """By row of the query; runs come oldest first, so a stable sort keeps the order within a key."""
@@ -161,7 +159,7 @@ class LastKeyValueView:
         self._generation = generation
         self._cutoff_us = cutoff_us
         self._send = send
-        self._runs = RunSet(row_format, self._settle)
+        self._runs = RunSet(row_format, self._choose)
         for run in runs:
             self._runs.restore(run)
 
@@ -259,5 +257,5 @@ class LastKeyValueView:
             counts &= operations(rows) == OperationCode.INSERT
         return rows.select(self._format.schema.names), counts
 
-    def _settle(self, rows: pa.Table, is_oldest: bool) -> pa.Table:
-        return self._format.last_of_each_key(rows, keep_deletes=not is_oldest)
+    def _choose(self, rows: pa.Table, is_oldest: bool) -> Rows:
+        return self._format.newest_of_each_key(rows, keep_deletes=not is_oldest)

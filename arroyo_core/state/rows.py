@@ -18,8 +18,8 @@ from arroyo_core.api.hashing import hash_batch
 from arroyo_core.api.schema import ArroyoSchema
 from arroyo_core.state.config import GENERATION_COLUMN, KEY_HASH_COLUMN, OPERATION_COLUMN, UNTIL_COLUMN
 from arroyo_core.state.failures import StateValueError
-from arroyo_core.state.files import Hashes, event_times_us, key_hashes
-from arroyo_core.state.keys import Mask, group_codes
+from arroyo_core.state.files import Hashes, event_times_us, key_hashes, sort_by_key_hash
+from arroyo_core.state.keys import Mask, Rows, group_codes
 from arroyo_core.state.messages import (
     OPERATION_CODES,
     DataOperation,
@@ -32,6 +32,9 @@ from arroyo_core.state.messages import (
 
 INSERT = Insert()
 _NO_TIME = np.iinfo(np.int64).min
+
+#: Where rows are numbered; no table has such a column.
+_ROW_COLUMN = "__row"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +159,12 @@ class RowFormat:
         """
         if rows.num_rows == 0:
             return rows
+        chosen = self.newest_of_each_key(rows, keep_deletes=keep_deletes)
+        is_same = len(chosen) == rows.num_rows and bool((chosen[:-1] <= chosen[1:]).all())
+        return rows if is_same else rows.take(pa.array(chosen))
+
+    def newest_of_each_key(self, rows: pa.Table, *, keep_deletes: bool) -> Rows:
+        """The numbers of the rows of `last_of_each_key`; there must be rows."""
         hashes = key_hashes(rows)
         order = np.argsort(hashes, kind="stable")
         in_order = pa.array(order)
@@ -166,9 +175,21 @@ class RowFormat:
         keep[newest[newest >= 0]] = True
         if not keep_deletes:
             keep &= (operations(rows) == OperationCode.INSERT)[order]
-        chosen = order if keep.all() else order[keep]
-        is_same = len(chosen) == rows.num_rows and bool((chosen[:-1] <= chosen[1:]).all())
-        return rows if is_same else rows.take(pa.array(chosen))
+        return order if keep.all() else order[keep]
+
+    def live_by_key_hash(self, rows: pa.Table, cutoff_us: int | None, *, keep_deletes: bool) -> Rows:
+        """The numbers of the rows that neither their time nor a later row makes void, by key hash.
+
+        `rows` are oldest first. Only the columns that decide are looked at; a delete by value needs all.
+        """
+        others = set(self.schema.names) - {*self.key_columns, self.schema.timestamp_column}
+        if (operations(rows) == OperationCode.DELETE_VALUE).any():
+            others = set()
+        deciding = rows.select([name for name in rows.column_names if name not in others])
+        numbered = deciding.append_column(_ROW_COLUMN, pa.array(np.arange(rows.num_rows)))
+        live = sort_by_key_hash(self.expire(numbered, cutoff_us))
+        found: Rows = self.resolve_deletes(live, keep_deletes=keep_deletes).column(_ROW_COLUMN).to_numpy()
+        return found
 
     def _alive(self, rows: pa.Table, codes: npt.NDArray[np.uint8]) -> Mask:
         alive = np.ones(rows.num_rows, dtype=np.bool_)

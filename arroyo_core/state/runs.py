@@ -97,17 +97,23 @@ def _widen(row_format: RowFormat, rows: pa.Table, hashes: Hashes, has_deletes: b
     return pa.Table.from_arrays([*columns, pa.array(hashes), codes, until], schema=row_format.memory_schema)
 
 
+def _one_chunk(column: pa.ChunkedArray, rows: pa.Array) -> pa.ChunkedArray:
+    """Some rows of a column."""
+    taken = column.take(rows)
+    return taken if taken.num_chunks == 1 else pa.chunked_array([taken.combine_chunks()])
+
+
 class RunSet:
     """The rows of one table in one subtask, oldest run first.
 
     Runs that no checkpoint has yet are merged only with each other: they are the change that the next one writes.
-    `settle` makes a run of rows, oldest first: it sorts them by key hash, and may drop rows that later ones make
+    `choose` says of rows, oldest first, which make a run, by key hash: it may leave out rows that later ones make
     void. It is given whether the oldest run is among them.
     """
 
-    def __init__(self, row_format: RowFormat, settle: Callable[[pa.Table, bool], pa.Table]) -> None:
+    def __init__(self, row_format: RowFormat, choose: Callable[[pa.Table, bool], Rows]) -> None:
         self._format = row_format
-        self._settle = settle
+        self._choose = choose
         self._runs: list[Run] = []
         #: How many of the runs, the oldest ones, the last checkpoint has.
         self._stored = 0
@@ -133,12 +139,9 @@ class RunSet:
     def runs(self) -> list[Run]:
         """All runs, oldest first, with everything appended so far."""
         if self._gathered:
-            rows = pa.concat_tables(self._gathered)
-            self._gathered, self._gathered_rows = [], 0
+            gathered, self._gathered, self._gathered_rows = self._gathered, [], 0
             self._merge_stored()
-            gathered = self._settle(rows, not self._runs)
-            if gathered.num_rows:
-                self._runs.append(Run.of_sorted(gathered))
+            self._runs += self._settled(gathered, not self._runs, None)
             self._merge()
         return self._runs
 
@@ -170,10 +173,26 @@ class RunSet:
 
     def _merge(self) -> None:
         while (count := self._similar()) >= MERGED_RUNS:
-            merged = self._runs[-count:]
-            rows = pa.concat_tables([run.all_rows(self._format) for run in merged])
-            settled = self._settle(rows, count == len(self._runs))
-            self._runs[-count:] = [Run.of_sorted(settled, merged[0].live_from_us)] if settled.num_rows else []
+            live_from_us = self._runs[-1].live_from_us
+            merged = [run.all_rows(self._format) for run in self._runs[-count:]]
+            # Nothing else may hold what is merged, so that each of its columns can go as soon as it is copied.
+            del self._runs[-count:]
+            self._runs += self._settled(merged, not self._runs, live_from_us)
+
+    def _settled(self, tables: list[pa.Table], is_oldest: bool, live_from_us: int | None) -> list[Run]:
+        """A run of the rows that count, if there are any; `tables`, oldest first, is used up."""
+        rows = pa.concat_tables(tables)
+        tables.clear()
+        chosen = pa.array(self._choose(rows, is_oldest))
+        if len(chosen) == 0:
+            return []
+        schema, columns = rows.schema, rows.columns
+        del rows
+        taken = []
+        while columns:
+            # Popped within the call: no name here keeps the column once it is copied.
+            taken.append(_one_chunk(columns.pop(0), chosen))
+        return [Run.of_sorted(pa.table(taken, schema=schema), live_from_us)]
 
     def _similar(self) -> int:
         """How many of the newest runs are of the size of the newest, about."""
