@@ -218,11 +218,10 @@ class ExpiringTimeKeyTableCheckpointer:
         if not self._rows:
             return []
         table = self._table
-        rows = pa.concat_tables(self._rows)
-        self._check_owner(rows)
+        self._check_owner(pa.concat_tables(self._rows))
         is_oldest = not table.carried
         written = []
-        for part in _parts_by_key_hash(rows):
+        for part in parts_by_key_hash(self._rows):
             settled = table.settle(part, is_oldest=is_oldest, cutoff_us=cutoff_us)
             if settled.num_rows == 0:
                 continue
@@ -239,12 +238,27 @@ class ExpiringTimeKeyTableCheckpointer:
         return written
 
 
-def _parts_by_key_hash(rows: pa.Table) -> Iterator[pa.Table]:
-    """The rows in parts of about `PART_BYTES`, each of all rows of a range of key hashes, in the order given."""
+def parts_by_key_hash(tables: Sequence[pa.Table]) -> Iterator[pa.Table]:
+    """The rows in parts of about `PART_BYTES`, each of all rows of a range of key hashes; those of a key in order.
+
+    Tables that are sorted, as runs are, are only sliced: to take rows of several chunks, Arrow copies all of them.
+    """
+    rows = pa.concat_tables(tables)
     if rows.nbytes <= PART_BYTES:
         yield rows
         return
-    hashes = key_hashes(rows)
-    order = np.argsort(hashes, kind="stable")
-    for part in key_range_parts(hashes[order], max(1, rows.num_rows * PART_BYTES // rows.nbytes)):
-        yield rows.take(pa.array(order[part]))
+    max_rows = max(1, rows.num_rows * PART_BYTES // rows.nbytes)
+    by_table = [key_hashes(table) for table in tables]
+    hashes = np.concatenate(by_table)
+    if not all((found[:-1] <= found[1:]).all() for found in by_table):
+        order = np.argsort(hashes, kind="stable")
+        for part in key_range_parts(hashes[order], max_rows):
+            yield rows.take(pa.array(order[part]))
+        return
+    hashes.sort()
+    starts = [0] * len(tables)
+    for part in key_range_parts(hashes, max_rows):
+        ends = [int(np.searchsorted(found, hashes[part.stop - 1], side="right")) for found in by_table]
+        bounds = zip(tables, starts, ends, strict=True)
+        yield pa.concat_tables([table.slice(start, end - start) for table, start, end in bounds])
+        starts = ends
