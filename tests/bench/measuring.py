@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from answers import Answers, WrongAnswerError
@@ -34,6 +34,8 @@ class Measurer:
     results: Path = RESULTS
     #: Whether what was measured before, on as many events and as often, is left as it is.
     is_missing_only: bool = False
+    #: Whether each engine runs once more on each query, before its other runs, to see how much memory it takes.
+    looks_at_memory: bool = True
     _answers: dict[tuple[int, str], tuple[Dataset, Answers]] = field(default_factory=dict)
     _missing: dict[str, str] = field(default_factory=dict)
 
@@ -42,12 +44,12 @@ class Measurer:
         for query in queries:
             asked = [engine for engine in engines if query.name in engine.queries and self._is_wanted(engine, query)]
             found = {engine.name: self._empty(engine, query) for engine in asked}
-            for number in range(self.runs):
+            for number in range(0 if self.looks_at_memory else 1, self.runs + 1):
                 for engine in rotated(asked, number):
                     result = found[engine.name]
                     if result.wrong or result.missing:
                         continue
-                    found[engine.name] = self._measure(engine, query, result)
+                    found[engine.name] = self._measure(engine, query, result, looks_at_memory=number == 0)
                     save(self.results, found[engine.name])
                     print(_line(number, found[engine.name]), flush=True)
 
@@ -55,7 +57,9 @@ class Measurer:
         if not self.is_missing_only:
             return True
         known = load_one(self.results, engine.name, query.name)
-        return known is None or known.events != self.events_of(engine) or len(known.runs) < self.runs
+        if known is None or known.events != self.events_of(engine) or len(known.runs) < self.runs:
+            return True
+        return self.looks_at_memory and known.watched is None
 
     def events_of(self, engine: Engine) -> int:
         limit = self.limits.get(engine.name, engine.max_events)
@@ -64,24 +68,21 @@ class Measurer:
     def _empty(self, engine: Engine, query: Query) -> Result:
         return Result(engine=engine.name, query=query.name, events=self.events_of(engine))
 
-    def _measure(self, engine: Engine, query: Query, result: Result) -> Result:
+    def _measure(self, engine: Engine, query: Query, result: Result, *, looks_at_memory: bool) -> Result:
         """One run more; one that fails is a result, too."""
         try:
             python = self._python(engine)
         except NotInstalledError as error:
             return Result(engine=engine.name, query=query.name, events=result.events, missing=str(error))
         dataset, answers = self._dataset(result.events, engine.format)
-        run, versions = self.run_once(engine, query, python, dataset, answers)
-        described = {**about(), "versions": versions, "input_bytes": dataset.size_bytes()}
-        result = Result(
-            engine=engine.name,
-            query=query.name,
-            events=result.events,
+        run, versions = self.run_once(engine, query, python, dataset, answers, looks_at_memory=looks_at_memory)
+        return replace(
+            result,
             rows=dataset.rows(*query.tables),
-            runs=result.runs,
-            about=described,
+            watched=run if looks_at_memory else result.watched,
+            runs=result.runs if looks_at_memory else (*result.runs, run),
+            about={**about(), "versions": versions, "input_bytes": dataset.size_bytes()},
         )
-        return result.with_run(run)
 
     def _python(self, engine: Engine) -> Path:
         """Asked once for each environment: an installation that fails may take minutes to do so."""
@@ -108,7 +109,7 @@ class Measurer:
         dataset: Dataset,
         answers: Answers,
         *,
-        cores: int = PARALLELISM,
+        looks_at_memory: bool,
     ) -> tuple[Run, dict[str, str]]:
         """A run, and the versions that the engine tells; a wrong answer is told and not timed."""
         # Of its own: two benchmarks may run at once, if only to see whether they work.
@@ -121,12 +122,12 @@ class Measurer:
                 answer=str(folder / "answer"),
                 scratch=str(folder / "scratch"),
                 format=dataset.format,
-                cores=cores,
+                cores=PARALLELISM,
             )
             task.write(folder / "task.json")
             command = [python, engine.path, folder / "task.json", folder / "timing.json"]
             try:
-                usage = run_tree(command, folder=folder, timeout_s=TIMEOUT_S)
+                usage = run_tree(command, folder=folder, timeout_s=TIMEOUT_S, looks_at_memory=looks_at_memory)
             except BenchError as error:
                 return Run(wrong=f"failed: {error}"), {}
             timing = Timing.read(folder / "timing.json")
@@ -145,13 +146,15 @@ class Measurer:
 
 
 def _line(number: int, result: Result) -> str:
-    name = f"run {number + 1}  {result.query:5} {result.engine:21}"
+    name = f"{f'run {number}' if number else 'memory'}  {result.query:5} {result.engine:21}"
     if result.missing:
         return f"{name} not installed: {result.missing.splitlines()[-1]}"
     if result.wrong:
         return f"{name} {result.wrong}"
+    if number == 0:
+        return f"{name} {result.peak_bytes / 2**20:7,.0f} MiB"
     run = result.runs[-1]
     return (
         f"{name} {run.job_s:7.2f} s job  {run.process_s:7.2f} s process  {run.cpu_s:7.2f} s cpu  "
-        f"{run.peak_bytes / 2**20:7,.0f} MiB  {result.rows / run.job_s:12,.0f} events/s"
+        f"{result.rows / run.job_s:12,.0f} events/s"
     )

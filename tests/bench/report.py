@@ -45,7 +45,7 @@ take turns on each query, and who is first changes. The files are in the page ca
   Structured Streaming is given one, too. PyFlink tells its net runtime, without the start of its cluster. Events/s are
   the rows of all tables that a query reads, over this. **Process**: from the start of the interpreter to its end.
 - **CPU**: of all processes of the tree, as the kernel counts each. **Peak memory**: the greatest sum of the
-  proportional set sizes (PSS) of the tree. Both are looked at every 0.2 s.
+  proportional set sizes (PSS) of the tree, looked at every 0.2 s, in a run of its own: looking holds processes up.
 - DuckDB answers every query over the same files, and every answer is compared with its: the same rows, each as often.
   An engine whose answer differs is shown as wrong, without a time.
 - q12 counts by the clock, so that no two runs have the same rows: of ours the sums by bidder are compared. **q12e** is
@@ -118,6 +118,8 @@ def _rate(result: Result | None) -> str:
         return "not installed"
     if result.wrong:
         return result.wrong.partition(":")[0]
+    if not result.runs:
+        return "not timed yet"
     return f"{result.rate / 1000:,.0f}"
 
 

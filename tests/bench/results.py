@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
 
@@ -32,6 +32,8 @@ class Result:
     #: The rows that were read.
     rows: int = 0
     runs: Sequence[Run] = ()
+    #: A run more, of which only the memory counts: looking at that takes time.
+    watched: Run | None = None
     #: When, on what and with which versions; see `machine.py`.
     about: dict[str, object] = field(default_factory=dict)
     #: Why the engine could not be installed, or cannot be asked this.
@@ -40,7 +42,11 @@ class Result:
     @property
     def wrong(self) -> str:
         """What is wrong with any of the runs: then none of them counts."""
-        return next((run.wrong for run in self.runs if run.wrong), "")
+        return next((run.wrong for run in self._all if run.wrong), "")
+
+    @property
+    def _all(self) -> Sequence[Run]:
+        return (self.watched, *self.runs) if self.watched else self.runs
 
     @property
     def is_right(self) -> bool:
@@ -60,7 +66,7 @@ class Result:
 
     @property
     def peak_bytes(self) -> int:
-        return max(run.peak_bytes for run in self.runs)
+        return self.watched.peak_bytes if self.watched else 0
 
     @property
     def epochs(self) -> int:
@@ -79,9 +85,6 @@ class Result:
     @property
     def process_rate(self) -> float:
         return self.rows / self.process_s
-
-    def with_run(self, run: Run) -> Result:
-        return replace(self, runs=(*self.runs, run))
 
 
 class Results:
@@ -153,4 +156,5 @@ def load_one(folder: Path, engine: str, query: str) -> Result | None:
 
 def _read(path: Path) -> Result:
     values = json.loads(path.read_text())
-    return Result(**{**values, "runs": tuple(Run(**run) for run in values["runs"])})
+    watched = Run(**values["watched"]) if values.get("watched") else None
+    return Result(**{**values, "runs": tuple(Run(**run) for run in values["runs"]), "watched": watched})
