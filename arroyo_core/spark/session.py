@@ -77,12 +77,12 @@ def start_spark(
 
     settings = _settings(name, master, java, is_quiet=is_quiet) | dict(conf or {})
     daemon = ReadyDaemon() if _has_own_workers(master, conf or {}) else None
+    if daemon is not None:
+        settings |= _for_workers(daemon.environment)
     try:
-        if daemon is None:
-            return SparkContext.getOrCreate(SparkConf().setAll(list(settings.items())))
-        settings |= {f"spark.executorEnv.{key}": value for key, value in daemon.environment.items()}
         context = SparkContext.getOrCreate(SparkConf().setAll(list(settings.items())))
-        _start_workers(context, workers)
+        if daemon is not None:
+            _start_workers(context, workers)
         return context
     except Exception as error:
         if daemon is not None:
@@ -200,10 +200,15 @@ def _settings(name: str, master: str, java: str, *, is_quiet: bool) -> dict[str,
         options.append(f"-Dlog4j2.configurationFile={quiet.as_uri()}")
     settings["spark.driver.extraJavaOptions"] = " ".join(options)
     settings["spark.python.daemon.module"] = MODULE
-    settings |= {f"spark.executorEnv.{name}": value for name, value in daemon_environment().items()}
+    settings |= _for_workers(daemon_environment())
     if master.startswith("local"):
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     return settings
+
+
+def _for_workers(environment: Mapping[str, str]) -> dict[str, str]:
+    """Settings that give Python workers, and their daemon, this environment."""
+    return {f"spark.executorEnv.{name}": value for name, value in environment.items()}
 
 
 def java_options(master: str) -> list[str]:

@@ -6,8 +6,9 @@ of similar size are merged, so that there are few of them and every row moves a 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 import numpy as np
 import pyarrow as pa
@@ -195,17 +196,15 @@ class RunSet:
         return [Run.of_sorted(pa.table(taken, schema=schema), live_from_us)]
 
     def _similar(self) -> int:
-        """How many of the newest runs are of the size of the newest, about."""
+        """How many of the newest runs are of the size of the newest, about, and were cut at the same time."""
         changed = self._runs[self._stored :]
-        if not changed:
-            return 0
-        newest = changed[-1]
-        count = 0
-        for run in reversed(changed):
-            if len(run.hashes) >= MERGED_RUNS * len(newest.hashes) or run.live_from_us != newest.live_from_us:
-                break
-            count += 1
-        return count
+        together = takewhile(lambda run: run.live_from_us == changed[-1].live_from_us, reversed(changed))
+        return count_similar([len(run.hashes) for run in together])
+
+
+def count_similar(sizes: Sequence[int]) -> int:
+    """How many of these sizes, from the first on, are about as large as the first; a run that is merged is larger."""
+    return sum(1 for _ in takewhile(lambda size: size < MERGED_RUNS * sizes[0], sizes))
 
 
 def is_live(row_format: RowFormat, rows: pa.Table, cutoff_us: int | None) -> Mask:

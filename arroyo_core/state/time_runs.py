@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from arroyo_core.state.rows import RowFormat
-from arroyo_core.state.runs import MERGED_RUNS
+from arroyo_core.state.runs import MERGED_RUNS, count_similar
 
 Times = npt.NDArray[np.int64]
 
@@ -163,18 +163,8 @@ class TimeRuns:
             return
         gathered, self._gathered, self._gathered_first_us = self._gathered, [], None
         self._runs.append(_merged(gathered))
-        while (count := self._similar()) >= MERGED_RUNS:
+        while (count := count_similar([len(run.times_us) for run in reversed(self._runs)])) >= MERGED_RUNS:
             self._runs[-count:] = [_merged([(run.times_us, run.rows) for run in self._runs[-count:]])]
-
-    def _similar(self) -> int:
-        """How many of the newest runs are of the size of the newest, about."""
-        newest = len(self._runs[-1].times_us)
-        count = 0
-        for run in reversed(self._runs):
-            if len(run.times_us) >= MERGED_RUNS * newest:
-                break
-            count += 1
-        return count
 
 
 def merge_runs(runs: Sequence[TimeRun]) -> TimeRun:
