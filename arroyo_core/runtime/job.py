@@ -153,9 +153,13 @@ class Job:
             while not self.is_ended:
                 self.step()
         finally:
-            self._resources.close()
-            self._lanes.close()
+            self.close()
         return self.result
+
+    def close(self) -> None:
+        """End its threads, for who takes steps instead of `run`."""
+        self._resources.close()
+        self._lanes.close()
 
     def begin(self) -> None:
         """The first step."""

@@ -19,9 +19,15 @@ from arroyo_core.plugin import installed_plugins
 MODULE = "_arroyo_daemon"
 _PRELOAD_VARIABLE = "ARROYO_PRELOAD"
 
-#: For workers: what one batch has used is kept for the next one. By itself, the C library gives arrays of half a
-#: megabyte back to the system as soon as they are let go, and up to a third of the time goes into getting them anew.
-_KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(8 * 2**20), "MALLOC_TRIM_THRESHOLD_": str(16 * 2**20)}
+#: How workers get their memory, unless somebody has chosen otherwise: all of it from the C library, which keeps what
+#: one batch has used for the next one. By itself, it returns arrays of half a megabyte to the system when they are let
+#: go, and up to a third of the time goes into getting them anew. A pool of Arrow's own would keep as much again.
+_MEMORY = {
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "MALLOC_ARENA_MAX": "2",
+    "MALLOC_MMAP_THRESHOLD_": str(8 * 2**20),
+    "MALLOC_TRIM_THRESHOLD_": str(16 * 2**20),
+}
 
 
 def daemon_environment() -> dict[str, str]:
@@ -35,7 +41,7 @@ def daemon_environment() -> dict[str, str]:
         _PRELOAD_VARIABLE: ",".join(names),
         "JE_ARROW_MALLOC_CONF": "background_thread:false",
         "OPENBLAS_NUM_THREADS": "1",
-        **_KEEP_MEMORY,
+        **{name: os.environ.get(name, value) for name, value in _MEMORY.items()},
     }
 
 

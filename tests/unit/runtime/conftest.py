@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -342,6 +343,8 @@ class Lab:
     trace: Trace
     plugins: PluginSet
     folder: str
+    #: For the end of the test: the threads of jobs that did not end.
+    ending: ExitStack
 
     def plugins_of(self, origin):
         """The same operators, from another distribution."""
@@ -364,6 +367,7 @@ class Lab:
 
     def run_until(self, job, kind, epoch):
         """As if the driver were killed right after this event of this epoch."""
+        self.ending.callback(job.close)
         job.begin()
         self.go_on_until(job, kind, epoch)
 
@@ -388,4 +392,5 @@ def make_plugins(trace, origin):
 @pytest.fixture
 def lab(tmp_path):
     trace = Trace()
-    return Lab(trace, make_plugins(trace, Origin("arroyo-test", "0.1")), tmp_path.as_uri())
+    with ExitStack() as ending:
+        yield Lab(trace, make_plugins(trace, Origin("arroyo-test", "0.1")), tmp_path.as_uri(), ending)

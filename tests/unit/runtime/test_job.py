@@ -1,6 +1,7 @@
 """Whole pipelines through the in-process runner: the same waves and frames as on Spark."""
 
 from collections import Counter
+from contextlib import closing
 from uuid import uuid4
 
 import pytest
@@ -320,8 +321,9 @@ def test_state_that_the_driver_does_not_find_is_refused_before_anything_is_publi
 
 def test_the_next_epoch_runs_before_the_last_one_is_published(lab):
     job = lab.job(LINE, lanes=InlineLanes((Lane.RUN, Lane.PUBLISH, Lane.COLLECT)), **EVERY)
-    job.begin()
-    seen = [job.step() for _ in range(4)]
+    with closing(job):
+        job.begin()
+        seen = [job.step() for _ in range(4)]
     assert [(type(event).__name__, getattr(event, "epoch", 0)) for event in seen] == [
         ("Restored", 0),
         ("EpochAccepted", 1),

@@ -33,6 +33,14 @@ def test_the_daemon_loads_the_plugins_that_the_driver_has_loaded(monkeypatch):
     assert "unrelated.made_up" not in names
 
 
+def test_workers_get_memory_as_somebody_has_chosen(monkeypatch):
+    monkeypatch.delenv("MALLOC_ARENA_MAX", raising=False)
+    monkeypatch.setenv("ARROW_DEFAULT_MEMORY_POOL", "mimalloc")
+    environment = daemon_environment()
+    assert environment["ARROW_DEFAULT_MEMORY_POOL"] == "mimalloc"
+    assert environment["MALLOC_ARENA_MAX"] == "2"
+
+
 def test_a_module_that_cannot_be_loaded_is_left_to_the_tasks(monkeypatch, tmp_path):
     (tmp_path / "broken_module.py").write_text("raise RuntimeError")
     (tmp_path / "whole_module.py").touch()

@@ -1,6 +1,7 @@
 """Files of `filesystem.sink` when a job goes back, begins anew, or is forked: none is torn, none is lost."""
 
 from collections import Counter
+from contextlib import closing
 
 import pyarrow.parquet as pq
 import pytest
@@ -41,12 +42,12 @@ class Files:
         )
 
     def kill(self, kind, epoch, options=None):
-        job = self.job(options)
-        job.begin()
-        while True:
-            event = job.step()
-            if isinstance(event, kind) and event.epoch == epoch:
-                return
+        with closing(self.job(options)) as job:
+            job.begin()
+            while True:
+                event = job.step()
+                if isinstance(event, kind) and event.epoch == epoch:
+                    return
 
     def numbers(self):
         """How often each number is in a file that a reader would see."""

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from contextlib import closing
 from uuid import uuid4
 
 import pytest
@@ -35,14 +36,14 @@ def options_of(way, epochs):
 
 def kill(runs, kind, epochs, options, name):
     """Run on until `kind` of an epoch, or to the end if that comes first."""
-    job = runs.job(options, name=name, **KEPT)
-    job.begin()
-    while not job.is_ended:
-        event = job.step()
-        if isinstance(event, kind):
-            if epochs == 0:
-                return
-            epochs -= 1
+    with closing(runs.job(options, name=name, **KEPT)) as job:
+        job.begin()
+        while not job.is_ended:
+            event = job.step()
+            if isinstance(event, kind):
+                if epochs == 0:
+                    return
+                epochs -= 1
 
 
 def is_given_up(runs, epoch, published, name):
