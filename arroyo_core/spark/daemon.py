@@ -19,15 +19,10 @@ from arroyo_core.plugin import installed_plugins
 MODULE = "_arroyo_daemon"
 _PRELOAD_VARIABLE = "ARROYO_PRELOAD"
 
-#: How workers get their memory, unless somebody has chosen otherwise: all of it from the C library, which keeps what
-#: one batch has used for the next one. By itself, it returns arrays of half a megabyte to the system when they are let
-#: go, and up to a third of the time goes into getting them anew. A pool of Arrow's own would keep as much again.
-_MEMORY = {
-    "ARROW_DEFAULT_MEMORY_POOL": "system",
-    "MALLOC_ARENA_MAX": "2",
-    "MALLOC_MMAP_THRESHOLD_": str(8 * 2**20),
-    "MALLOC_TRIM_THRESHOLD_": str(16 * 2**20),
-}
+#: How workers keep memory, unless somebody has chosen otherwise: what one batch has used is there for the next one. By
+#: itself, the C library returns arrays of half a megabyte to the system when they are let go, and up to a third of the
+#: time goes into getting them anew.
+_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(8 * 2**20), "MALLOC_TRIM_THRESHOLD_": str(16 * 2**20)}
 
 
 def daemon_environment() -> dict[str, str]:

@@ -33,12 +33,12 @@ def test_the_daemon_loads_the_plugins_that_the_driver_has_loaded(monkeypatch):
     assert "unrelated.made_up" not in names
 
 
-def test_workers_get_memory_as_somebody_has_chosen(monkeypatch):
-    monkeypatch.delenv("MALLOC_ARENA_MAX", raising=False)
-    monkeypatch.setenv("ARROW_DEFAULT_MEMORY_POOL", "mimalloc")
+def test_workers_keep_memory_as_somebody_has_chosen(monkeypatch):
+    monkeypatch.delenv("MALLOC_MMAP_THRESHOLD_", raising=False)
+    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "1")
     environment = daemon_environment()
-    assert environment["ARROW_DEFAULT_MEMORY_POOL"] == "mimalloc"
-    assert environment["MALLOC_ARENA_MAX"] == "2"
+    assert environment["MALLOC_TRIM_THRESHOLD_"] == "1"
+    assert environment["MALLOC_MMAP_THRESHOLD_"] == str(8 << 20)
 
 
 def test_a_module_that_cannot_be_loaded_is_left_to_the_tasks(monkeypatch, tmp_path):
