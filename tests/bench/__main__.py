@@ -1,6 +1,6 @@
 """Measures Arroyo on Nexmark beside its peers, and what epochs cost; makes `docs/benchmarks.md`.
 
-    make bench                                         everything, about an hour on 2 cores
+    make bench                                         everything, about an hour and a half on 2 cores
     make bench BENCH_ARGS="--only queries"             the queries without the cases about epochs
     make bench BENCH_ARGS="--engines arroyo,flink --queries q5,q7 --runs 5"
     make bench BENCH_ARGS="--missing"                  what is not measured yet: go on after a stop
