@@ -81,7 +81,7 @@ class DeltaReader:
         self._arrivals += rows.num_rows
         states = self._layout.plan.partial(rows, groups, times_us=self._times(rows), arrivals=arrivals)
         first = pa.array(groups.first_rows())
-        return Delta([key.take(first) for key in keys], states)
+        return Delta([key.take(first) for key in keys], states, is_distinct=True)
 
     def _times(self, rows: pa.RecordBatch) -> Times:
         """Event times, for `first` and `last`; before all others where there is none."""

@@ -74,10 +74,11 @@ class UpdatingLayout:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """The states of rows that came, by key; a key may be there twice."""
+    """The states of rows that came, by key; unless `is_distinct`, a key may be there several times."""
 
     keys: list[pa.Array]
     states: list[pa.Array]
+    is_distinct: bool = False
 
     def __len__(self) -> int:
         return len(self.states[0])
@@ -190,13 +191,13 @@ class _Pending:
         return merged
 
     def _merge(self) -> Delta:
-        if len(self._deltas) == 1:
+        if len(self._deltas) == 1 and self._deltas[0].is_distinct:
             return self._deltas[0]
         keys = _concat([delta.keys for delta in self._deltas])
         groups = Groups.of_columns(keys, sum(len(delta) for delta in self._deltas))
         first = pa.array(groups.first_rows())
         states = self._layout.plan.merge(_concat([delta.states for delta in self._deltas]), groups)
-        return Delta([key.take(first) for key in keys], states)
+        return Delta([key.take(first) for key in keys], states, is_distinct=True)
 
 
 class _Flush:
