@@ -7,7 +7,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class ChainReport(_message.Message):
-    __slots__ = ("chain", "subtask", "attempt", "epoch", "operators", "sent", "received", "inputs", "is_closed", "error")
+    __slots__ = ("chain", "subtask", "attempt", "epoch", "operators", "sent", "received", "error")
     CHAIN_FIELD_NUMBER: _ClassVar[int]
     SUBTASK_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
@@ -15,8 +15,6 @@ class ChainReport(_message.Message):
     OPERATORS_FIELD_NUMBER: _ClassVar[int]
     SENT_FIELD_NUMBER: _ClassVar[int]
     RECEIVED_FIELD_NUMBER: _ClassVar[int]
-    INPUTS_FIELD_NUMBER: _ClassVar[int]
-    IS_CLOSED_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     chain: int
     subtask: int
@@ -25,13 +23,11 @@ class ChainReport(_message.Message):
     operators: _containers.RepeatedCompositeFieldContainer[OperatorReport]
     sent: _containers.RepeatedCompositeFieldContainer[SentFrames]
     received: _containers.RepeatedCompositeFieldContainer[ReceivedFrames]
-    inputs: _containers.RepeatedCompositeFieldContainer[InputWatermark]
-    is_closed: bool
     error: ErrorReport
-    def __init__(self, chain: _Optional[int] = ..., subtask: _Optional[int] = ..., attempt: _Optional[int] = ..., epoch: _Optional[int] = ..., operators: _Optional[_Iterable[_Union[OperatorReport, _Mapping]]] = ..., sent: _Optional[_Iterable[_Union[SentFrames, _Mapping]]] = ..., received: _Optional[_Iterable[_Union[ReceivedFrames, _Mapping]]] = ..., inputs: _Optional[_Iterable[_Union[InputWatermark, _Mapping]]] = ..., is_closed: _Optional[bool] = ..., error: _Optional[_Union[ErrorReport, _Mapping]] = ...) -> None: ...
+    def __init__(self, chain: _Optional[int] = ..., subtask: _Optional[int] = ..., attempt: _Optional[int] = ..., epoch: _Optional[int] = ..., operators: _Optional[_Iterable[_Union[OperatorReport, _Mapping]]] = ..., sent: _Optional[_Iterable[_Union[SentFrames, _Mapping]]] = ..., received: _Optional[_Iterable[_Union[ReceivedFrames, _Mapping]]] = ..., error: _Optional[_Union[ErrorReport, _Mapping]] = ...) -> None: ...
 
 class OperatorReport(_message.Message):
-    __slots__ = ("operator_id", "rows_received", "rows_sent", "batches_received", "batches_sent", "bytes_received", "bytes_sent", "busy_ns", "counters", "warnings", "finish_type", "watermark_us", "checkpoint")
+    __slots__ = ("operator_id", "rows_received", "rows_sent", "batches_received", "batches_sent", "bytes_received", "bytes_sent", "busy_ns", "counters", "warnings", "finish_type", "checkpoint", "levels")
     class CountersEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -50,8 +46,8 @@ class OperatorReport(_message.Message):
     COUNTERS_FIELD_NUMBER: _ClassVar[int]
     WARNINGS_FIELD_NUMBER: _ClassVar[int]
     FINISH_TYPE_FIELD_NUMBER: _ClassVar[int]
-    WATERMARK_US_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
+    LEVELS_FIELD_NUMBER: _ClassVar[int]
     operator_id: str
     rows_received: int
     rows_sent: int
@@ -63,9 +59,27 @@ class OperatorReport(_message.Message):
     counters: _containers.ScalarMap[str, int]
     warnings: _containers.RepeatedScalarFieldContainer[str]
     finish_type: str
-    watermark_us: int
     checkpoint: bytes
-    def __init__(self, operator_id: _Optional[str] = ..., rows_received: _Optional[int] = ..., rows_sent: _Optional[int] = ..., batches_received: _Optional[int] = ..., batches_sent: _Optional[int] = ..., bytes_received: _Optional[int] = ..., bytes_sent: _Optional[int] = ..., busy_ns: _Optional[int] = ..., counters: _Optional[_Mapping[str, int]] = ..., warnings: _Optional[_Iterable[str]] = ..., finish_type: _Optional[str] = ..., watermark_us: _Optional[int] = ..., checkpoint: _Optional[bytes] = ...) -> None: ...
+    levels: OperatorLevels
+    def __init__(self, operator_id: _Optional[str] = ..., rows_received: _Optional[int] = ..., rows_sent: _Optional[int] = ..., batches_received: _Optional[int] = ..., batches_sent: _Optional[int] = ..., bytes_received: _Optional[int] = ..., bytes_sent: _Optional[int] = ..., busy_ns: _Optional[int] = ..., counters: _Optional[_Mapping[str, int]] = ..., warnings: _Optional[_Iterable[str]] = ..., finish_type: _Optional[str] = ..., checkpoint: _Optional[bytes] = ..., levels: _Optional[_Union[OperatorLevels, _Mapping]] = ...) -> None: ...
+
+class Level(_message.Message):
+    __slots__ = ("event_time_us", "is_idle")
+    EVENT_TIME_US_FIELD_NUMBER: _ClassVar[int]
+    IS_IDLE_FIELD_NUMBER: _ClassVar[int]
+    event_time_us: int
+    is_idle: bool
+    def __init__(self, event_time_us: _Optional[int] = ..., is_idle: _Optional[bool] = ...) -> None: ...
+
+class OperatorLevels(_message.Message):
+    __slots__ = ("input", "output", "is_closed")
+    INPUT_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    IS_CLOSED_FIELD_NUMBER: _ClassVar[int]
+    input: Level
+    output: Level
+    is_closed: bool
+    def __init__(self, input: _Optional[_Union[Level, _Mapping]] = ..., output: _Optional[_Union[Level, _Mapping]] = ..., is_closed: _Optional[bool] = ...) -> None: ...
 
 class SentFrames(_message.Message):
     __slots__ = ("chain", "input", "target", "frames")
@@ -118,10 +132,20 @@ class ErrorReport(_message.Message):
     def __init__(self, operator_id: _Optional[str] = ..., message: _Optional[str] = ..., traceback: _Optional[str] = ..., domain: _Optional[str] = ..., retry: _Optional[str] = ..., kind: _Optional[str] = ...) -> None: ...
 
 class CarriedState(_message.Message):
-    __slots__ = ("chains",)
+    __slots__ = ("chains", "operators")
     CHAINS_FIELD_NUMBER: _ClassVar[int]
+    OPERATORS_FIELD_NUMBER: _ClassVar[int]
     chains: _containers.RepeatedCompositeFieldContainer[CarriedChain]
-    def __init__(self, chains: _Optional[_Iterable[_Union[CarriedChain, _Mapping]]] = ...) -> None: ...
+    operators: _containers.RepeatedCompositeFieldContainer[CarriedOperator]
+    def __init__(self, chains: _Optional[_Iterable[_Union[CarriedChain, _Mapping]]] = ..., operators: _Optional[_Iterable[_Union[CarriedOperator, _Mapping]]] = ...) -> None: ...
+
+class CarriedOperator(_message.Message):
+    __slots__ = ("operator_id", "subtasks")
+    OPERATOR_ID_FIELD_NUMBER: _ClassVar[int]
+    SUBTASKS_FIELD_NUMBER: _ClassVar[int]
+    operator_id: str
+    subtasks: _containers.RepeatedCompositeFieldContainer[OperatorLevels]
+    def __init__(self, operator_id: _Optional[str] = ..., subtasks: _Optional[_Iterable[_Union[OperatorLevels, _Mapping]]] = ...) -> None: ...
 
 class CarriedChain(_message.Message):
     __slots__ = ("head", "subtask", "inputs", "operators", "is_closed")

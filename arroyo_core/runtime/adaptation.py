@@ -1,16 +1,18 @@
 """A checkpoint cut to what a pipeline takes over; pure.
 
-Behind a source that begins anew event time begins anew too: the rows it brings again would all be late
-otherwise, or come after an end that was announced already.
+Behind a source that starts over, an end that was announced already is taken back. Event time itself is not: it never
+goes backwards in a job, and rows that such a source brings again are late where they were late already.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from arroyo_core.api import END_OF_TIME_US
 from arroyo_core.graph.plan import Plan
-from arroyo_core.proto.exchange_pb2 import CarriedChain, CarriedState, InputWatermark
+from arroyo_core.proto.exchange_pb2 import CarriedState, OperatorLevels
 from arroyo_core.proto.state_pb2 import CheckpointMetadata, OperatorCheckpointMetadata
+from arroyo_core.runtime.carried_chains import upgrade_carried
 from arroyo_core.runtime.carry import CARRIED
 from arroyo_core.runtime.comparison import OperatorChange, recorded_nodes
 from arroyo_core.state.config import uses_two_phase_commit
@@ -38,7 +40,7 @@ def adapt_checkpoint(
     if CARRIED in checkpoint.properties:
         carried = CarriedState.FromString(checkpoint.properties[CARRIED])
         recorded = {name: list(node.inputs) for name, node in recorded_nodes(checkpoint).items()}
-        adapted_carried = _adapt_carried(carried, plan, renewed, sources, recorded)
+        adapted_carried = _adapt_carried(upgrade_carried(plan, carried, recorded), plan, renewed, sources)
         # Equal messages need not have equal bytes: what did not change stays as it was written.
         if adapted_carried != carried:
             adapted.properties[CARRIED] = adapted_carried.SerializeToString()
@@ -57,34 +59,25 @@ def _without(operator: OperatorCheckpointMetadata, left_out: frozenset[str]) -> 
     return kept if kept.table_checkpoint_metadata else None
 
 
-def _adapt_carried(
-    carried: CarriedState, plan: Plan, renewed: set[str], sources: set[str], recorded: Mapping[str, Sequence[str]]
-) -> CarriedState:
+def _adapt_carried(carried: CarriedState, plan: Plan, renewed: set[str], sources: set[str]) -> CarriedState:
     behind = _reachable(plan, sources)
-    forgotten = {chain.head for chain in plan.chains if behind & set(chain.nodes)}
     adapted = CarriedState()
-    for chain in carried.chains:
-        if chain.head in forgotten or chain.head not in plan.nodes:
+    for operator in carried.operators:
+        if operator.operator_id not in plan.nodes or operator.operator_id in renewed:
             continue
-        kept = adapted.chains.add()
-        kept.CopyFrom(chain)
-        for operator_id in renewed & set(kept.operators):
-            del kept.operators[operator_id]
-        if chain.head in recorded:
-            _reorder_inputs(kept, recorded[chain.head], list(plan.written_inputs(chain.head)))
+        kept = adapted.operators.add()
+        kept.CopyFrom(operator)
+        if operator.operator_id in behind:
+            for levels in kept.subtasks:
+                _take_back_end(levels)
     return adapted
 
 
-def _reorder_inputs(chain: CarriedChain, before: Sequence[str], now: Sequence[str]) -> None:
-    """Watermarks are kept by the number of the input; they belong to the node that feeds it."""
-    if list(before) == list(now):
-        return
-    found: dict[str, list[InputWatermark]] = {}
-    for source, watermark in zip(before, chain.inputs, strict=False):
-        found.setdefault(source, []).append(watermark)
-    inputs = [found[source].pop(0) if found.get(source) else InputWatermark() for source in now]
-    del chain.inputs[:]
-    chain.inputs.extend(inputs)
+def _take_back_end(levels: OperatorLevels) -> None:
+    levels.is_closed = False
+    for level in (levels.input, levels.output):
+        if level.event_time_us >= END_OF_TIME_US:
+            level.Clear()
 
 
 def _reachable(plan: Plan, sources: set[str]) -> set[str]:

@@ -9,7 +9,7 @@ from arroyo_core.errors import PluginError
 from arroyo_core.graph.plan import Chain, Edge, Node, Plan, Routing
 from arroyo_core.plugin import PluginSet
 from arroyo_core.runtime.boundary import Boundary
-from arroyo_core.runtime.carry import Carried
+from arroyo_core.runtime.carry import levels_of
 from arroyo_core.runtime.chain import ChainedOperator, OperatorSlot, Output
 from arroyo_core.runtime.context import RuntimeContext, RuntimeSourceContext
 from arroyo_core.runtime.exchange import (
@@ -122,7 +122,11 @@ class WaveAssembly:
             input_schemas=[schema.schema for schema in plan.nodes[chain.head].input_schemas],
             local_edges=local_edges,
             senders=sender_slots,
-            carried=self._request.carried.get((chain.id, subtask), Carried()),
+            channel_levels={
+                (edge.input, sender): levels_of(self._request.carried, edge.source, sender).output
+                for edge in edges
+                for sender in senders[edge]
+            },
         )
 
     def _source_node(
@@ -149,6 +153,7 @@ class WaveAssembly:
             epoch=self._request.epoch,
             metrics=metrics,
             side_schemas=node.side_schemas,
+            levels=levels_of(self._request.carried, node.id, subtask),
         )
         tables.ctx = ctx
         return ctx, Boundary(ctx.task_info, self._request.epoch, metrics, stopwatch)

@@ -1,87 +1,91 @@
-"""What a chain's subtask takes from one epoch into the next besides its tables: watermarks and its end."""
+"""What a job takes from one epoch into the next besides tables: the levels of its watermarks, and its ends.
+
+All is kept by operator and subtask, so that a pipeline may change around an operator. What a channel last delivered is
+what its sender last sent, and is not kept a second time.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from arroyo_core.api import Watermark
-from arroyo_core.graph.plan import Chain, Plan
+from arroyo_core.graph.plan import Plan
 from arroyo_core.proto import exchange_pb2 as pb
-from arroyo_core.runtime.watermarks import least_watermark
+from arroyo_core.runtime.watermarks import UNSET, Level, least_level
 
 #: The property of a checkpoint that holds the job's `CarriedState`.
 CARRIED = "carried"
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
-    #: The watermark of each input.
-    inputs: tuple[Watermark | None, ...] = ()
-    #: The last event-time watermark of each operator.
-    operators: Mapping[str, int] = field(default_factory=dict)
-    #: The end has been announced to the operators already.
+class OperatorLevels:
+    """The watermarks of one subtask of an operator; unset for an operator that is new."""
+
+    #: What it was told last; of a source, as `output`.
+    input: Level = UNSET
+    #: What it sent last.
+    output: Level = UNSET
+    #: The end has been announced to it already.
     is_closed: bool = False
 
 
-def carried_state(plan: Plan, reports: Sequence[pb.ChainReport]) -> pb.CarriedState:
-    """What the next epoch takes from these reports."""
-    heads = {chain.id: chain.head for chain in plan.chains}
-    state = pb.CarriedState()
-    for report in sorted(reports, key=lambda report: (report.chain, report.subtask)):
-        state.chains.add(
-            head=heads[report.chain],
-            subtask=report.subtask,
-            inputs=report.inputs,
-            operators={
-                item.operator_id: item.watermark_us for item in report.operators if item.HasField("watermark_us")
-            },
-            is_closed=report.is_closed,
-        )
-    return state
+#: By operator id, one for each subtask.
+Carried = Mapping[str, Sequence[OperatorLevels]]
+
+NEW = OperatorLevels()
 
 
-def restore_carried(plan: Plan, state: pb.CarriedState) -> dict[tuple[int, int], Carried]:
-    """By chain and subtask. Where the parallelism changed, every subtask gets the least of all."""
-    by_head: dict[str, dict[int, Carried]] = {}
-    for message in state.chains:
-        by_head.setdefault(message.head, {})[message.subtask] = _carried(message)
-    return {
-        (chain.id, subtask): carried
-        for chain in plan.chains
-        if chain.head in by_head
-        for subtask, carried in _for_parallelism(chain, by_head[chain.head]).items()
-    }
+def levels_of(carried: Carried, operator_id: str, subtask: int) -> OperatorLevels:
+    found = carried.get(operator_id)
+    return NEW if found is None else found[subtask]
 
 
-def _for_parallelism(chain: Chain, found: Mapping[int, Carried]) -> Mapping[int, Carried]:
-    if set(found) == set(range(chain.parallelism)):
-        return found
-    merged = _least(list(found.values()))
-    return dict.fromkeys(range(chain.parallelism), merged)
-
-
-def _least(subtasks: Sequence[Carried]) -> Carried:
-    names = set.intersection(*(set(item.operators) for item in subtasks))
-    width = min(len(item.inputs) for item in subtasks)
-    return Carried(
-        tuple(least_watermark(item.inputs[index] for item in subtasks) for index in range(width)),
-        {name: min(item.operators[name] for item in subtasks) for name in names},
-        all(item.is_closed for item in subtasks),
+def carried_state(reports: Sequence[pb.ChainReport]) -> pb.CarriedState:
+    """What the next epoch takes from these reports, which are those of all subtasks."""
+    found: dict[str, list[pb.OperatorLevels]] = {}
+    for report in sorted(reports, key=lambda report: report.subtask):
+        for item in report.operators:
+            found.setdefault(item.operator_id, []).append(item.levels)
+    return pb.CarriedState(
+        operators=[pb.CarriedOperator(operator_id=name, subtasks=found[name]) for name in sorted(found)]
     )
 
 
-def _carried(message: pb.CarriedChain) -> Carried:
-    return Carried(tuple(_watermark(item) for item in message.inputs), dict(message.operators), message.is_closed)
+def restore_carried(plan: Plan, state: pb.CarriedState) -> Carried:
+    """The levels of the plan's operators. Where the parallelism changed, every subtask gets the least of all."""
+    return {
+        message.operator_id: _for_parallelism(
+            [_levels(subtask) for subtask in message.subtasks], plan.nodes[message.operator_id].parallelism
+        )
+        for message in state.operators
+        if message.operator_id in plan.nodes
+    }
 
 
-def watermark_message(watermark: Watermark | None) -> pb.InputWatermark:
-    if watermark is None:
-        return pb.InputWatermark()
-    return pb.InputWatermark(is_present=True, is_idle=watermark.is_idle, event_time_us=watermark.event_time_us or 0)
+def _for_parallelism(found: Sequence[OperatorLevels], parallelism: int) -> Sequence[OperatorLevels]:
+    if len(found) == parallelism:
+        return found
+    least = OperatorLevels(
+        least_level(item.input for item in found),
+        least_level(item.output for item in found),
+        all(item.is_closed for item in found),
+    )
+    return (least,) * parallelism
 
 
-def _watermark(message: pb.InputWatermark) -> Watermark | None:
-    if not message.is_present:
-        return None
-    return Watermark.idle() if message.is_idle else Watermark.event_time(message.event_time_us)
+def levels_message(levels: OperatorLevels) -> pb.OperatorLevels:
+    return pb.OperatorLevels(
+        input=_level_message(levels.input), output=_level_message(levels.output), is_closed=levels.is_closed
+    )
+
+
+def _level_message(level: Level) -> pb.Level:
+    return pb.Level(event_time_us=level.event_time_us, is_idle=level.is_idle)
+
+
+def _levels(message: pb.OperatorLevels) -> OperatorLevels:
+    return OperatorLevels(_level(message.input), _level(message.output), message.is_closed)
+
+
+def _level(message: pb.Level) -> Level:
+    return Level(message.event_time_us if message.HasField("event_time_us") else None, message.is_idle)

@@ -72,19 +72,32 @@ class ChainedOperator:
                     output.send(batch)
 
     def handle_watermark(self, watermark: Watermark, *, position: int = 0) -> None:
-        """Tell the operator at `position`; a watermark that does not advance it is dropped."""
+        """Tell the operator at `position`; a watermark that changes nothing for it is dropped."""
         if position == len(self.slots):
             for output in (*self._outputs, *(output for _, output in self._side_outputs)):
                 output.send_watermark(watermark)
             return
         slot = self.slots[position]
-        if not _advances(slot.ctx, watermark):
+        moved = slot.ctx.receive(watermark)
+        if moved is None:
             return
-        slot.ctx.advance(watermark)
         with slot.boundary:
-            passed_on = slot.operator.handle_watermark_int(watermark, slot.ctx, self._collectors[position])
+            passed_on = slot.operator.handle_watermark_int(moved, slot.ctx, self._collectors[position])
         if passed_on is not None:
-            self.handle_watermark(passed_on, position=position + 1)
+            self.send_watermark(passed_on, position=position)
+
+    def send_watermark(self, watermark: Watermark, *, position: int) -> None:
+        """Hand on what the operator at `position` sends."""
+        moved = self.slots[position].ctx.send(watermark)
+        if moved is not None:
+            self.handle_watermark(moved, position=position + 1)
+
+    def restate_watermarks(self) -> None:
+        """Tell each operator what the one before it sent last: those that are new in the pipeline do not know it."""
+        for position, slot in enumerate(self.slots, start=1):
+            sent = slot.ctx.levels.output.watermark
+            if sent is not None and position < len(self.slots):
+                self.handle_watermark(sent, position=position)
 
     def handle_tick(self, tick: int) -> None:
         for slot, collector in zip(self.slots, self._collectors, strict=True):
@@ -92,10 +105,11 @@ class ChainedOperator:
                 slot.operator.handle_tick(tick, slot.ctx, collector)
 
     def on_close(self, final: SignalMessage | None) -> SignalMessage | None:
-        """Close every operator; returns the message to send on."""
+        """Close every operator that has not heard of the end yet; returns the message to send on."""
         for slot, collector in zip(self.slots, self._collectors, strict=True):
-            with slot.boundary:
-                final = slot.operator.on_close(final, slot.ctx, collector)
+            if final is None or not slot.ctx.is_closed:
+                with slot.boundary:
+                    final = slot.operator.on_close(final, slot.ctx, collector)
         return final
 
     def handle_checkpoint(self, barrier: CheckpointBarrier) -> None:
@@ -133,7 +147,7 @@ class ChainCollector(ArrowCollector):
             self._chain.process_side(output, conform(batch, declared), position=self._next)
 
     def broadcast_watermark(self, watermark: Watermark) -> None:
-        self._chain.handle_watermark(watermark, position=self._next)
+        self._chain.send_watermark(watermark, position=self._next - 1)
 
 
 def conform(batch: pa.RecordBatch, declared: ArroyoSchema) -> pa.RecordBatch:
@@ -150,10 +164,3 @@ def conform(batch: pa.RecordBatch, declared: ArroyoSchema) -> pa.RecordBatch:
 
 def _columns(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name}: {field.type}" for field in schema)
-
-
-def _advances(ctx: RuntimeContext, watermark: Watermark) -> bool:
-    if watermark == ctx.watermark():
-        return False
-    last = ctx.last_present_watermark()
-    return watermark.event_time_us is None or last is None or watermark.event_time_us >= last

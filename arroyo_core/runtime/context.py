@@ -21,6 +21,7 @@ from arroyo_core.api import (
     TaskInfo,
     Watermark,
 )
+from arroyo_core.runtime.carry import NEW, OperatorLevels
 from arroyo_core.runtime.metrics import OperatorMetrics
 from arroyo_core.runtime.stop import StopFile
 
@@ -42,7 +43,9 @@ class RuntimeContext(OperatorContext):
         epoch: int,
         metrics: OperatorMetrics,
         side_schemas: Mapping[str, ArroyoSchema] | None = None,
+        levels: OperatorLevels = NEW,
     ) -> None:
+        """`levels` are those at the end of the last epoch."""
         self.task_info = task_info
         self.table_manager = table_manager
         self.clock = clock
@@ -51,20 +54,31 @@ class RuntimeContext(OperatorContext):
         self.epoch = epoch
         self.metrics = metrics
         self.side_schemas = side_schemas or {}
-        self._watermark: Watermark | None = None
-        self._last_present_us: int | None = None
+        self._input = levels.input
+        self._output = levels.output
+        #: The end has been announced to the operator.
+        self.is_closed = levels.is_closed
+
+    @property
+    def levels(self) -> OperatorLevels:
+        """What the next epoch begins with."""
+        return OperatorLevels(self._input, self._output, self.is_closed)
 
     def watermark(self) -> Watermark | None:
-        return self._watermark
+        return self._input.watermark
 
     def last_present_watermark(self) -> int | None:
-        return self._last_present_us
+        return self._input.event_time_us
 
-    def advance(self, watermark: Watermark) -> None:
-        """The watermark as this operator now sees it."""
-        self._watermark = watermark
-        if watermark.event_time_us is not None:
-            self._last_present_us = watermark.event_time_us
+    def receive(self, watermark: Watermark) -> Watermark | None:
+        """The watermark as this operator is to be told of it; None if it changes nothing."""
+        before, self._input = self._input, self._input.after(watermark)
+        return self._input.watermark if self._input != before else None
+
+    def send(self, watermark: Watermark) -> Watermark | None:
+        """The watermark as it leaves this operator; None if it changes nothing."""
+        before, self._output = self._output, self._output.after(watermark)
+        return self._output.watermark if self._output != before else None
 
     def count(self, name: str, amount: int = 1) -> None:
         self.metrics.count(name, amount)

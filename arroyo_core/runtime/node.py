@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -10,14 +10,14 @@ import pyarrow as pa
 from arroyo_core.api import END_OF_TIME_US, CheckpointBarrier, SignalMessage, SourceFinishType, Watermark
 from arroyo_core.graph.plan import Chain
 from arroyo_core.proto import exchange_pb2 as pb
-from arroyo_core.runtime.carry import Carried, watermark_message
+from arroyo_core.runtime.carry import levels_message
 from arroyo_core.runtime.chain import ChainedOperator
 from arroyo_core.runtime.context import RuntimeContext
 from arroyo_core.runtime.exchange import EdgeSender, Receiver, decode_watermark
 from arroyo_core.runtime.frames import Frame, FrameKind, decode_batch
 from arroyo_core.runtime.sources import SourceNode
 from arroyo_core.runtime.tables import OperatorTables
-from arroyo_core.runtime.watermarks import Channel, WatermarkHolder
+from arroyo_core.runtime.watermarks import Channel, Level, WatermarkHolder
 
 _FINAL_OF_SOURCE = {
     SourceFinishType.FINAL: SignalMessage.END_OF_DATA,
@@ -43,6 +43,9 @@ class LocalEdge:
 
     def send_final(self, final: SignalMessage) -> None:
         self._target.receive_final(self._channel, final)
+
+    def send_barrier(self) -> None:
+        self._target.receive_barrier(self._channel)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +75,9 @@ class OperatorNode:
         input_schemas: Sequence[pa.Schema],
         local_edges: Sequence[LocalEdge],
         senders: Sequence[SenderSlot],
-        carried: Carried,
+        channel_levels: Mapping[Channel, Level],
     ) -> None:
+        """`channel_levels` are what the channels had come to at the end of the last epoch."""
         self.chain = chain
         self.subtask = subtask
         self.source = source
@@ -84,16 +88,22 @@ class OperatorNode:
         self._input_schemas = input_schemas
         self._local_edges = local_edges
         self._senders = senders
-        self._carried = carried
         self._channels = channels
         self._ended: dict[Channel, SignalMessage] = {}
-        self._watermarks = WatermarkHolder(channels)
-        self._restore(carried)
+        merged = chained.slots[0].ctx.levels.input if source is None else Level()
+        self._watermarks = WatermarkHolder(channels, restored=channel_levels, merged=merged)
 
     def on_start(self) -> None:
         if self.source is not None:
             self.source.on_start()
         self.chained.on_start()
+
+    def restate_watermarks(self) -> None:
+        """Make known what senders had sent before this epoch, where the pipeline has changed; after all `on_start`."""
+        sent = self.source.ctx.levels.output.watermark if self.source is not None else self._watermarks.restate()
+        if sent is not None:
+            self.chained.handle_watermark(sent)
+        self.chained.restate_watermarks()
 
     def start_compaction(self, epoch: int) -> None:
         """Called after `on_start`, where tasks may have threads."""
@@ -109,6 +119,8 @@ class OperatorNode:
                 self.receive_batch(frame.input, decode_batch(frame.payload, self._input_schemas[frame.input]))
             case FrameKind.WATERMARK:
                 self.receive_watermark(channel, decode_watermark(frame.payload))
+            case FrameKind.BARRIER:
+                self.receive_barrier(channel)
             case FrameKind.END_OF_DATA:
                 self.receive_final(channel, SignalMessage.END_OF_DATA)
             case FrameKind.STOP:
@@ -122,6 +134,18 @@ class OperatorNode:
         if moved is not None:
             self.chained.handle_watermark(moved)
 
+    def receive_barrier(self, channel: Channel) -> None:
+        moved = self._watermarks.end_epoch(channel)
+        if moved is not None:
+            self.chained.handle_watermark(moved)
+
+    def receive_source_watermark(self, watermark: Watermark) -> None:
+        """Take a watermark of the source at the head."""
+        assert self.source is not None
+        moved = self.source.ctx.send(watermark)
+        if moved is not None:
+            self.chained.handle_watermark(moved)
+
     def receive_final(self, channel: Channel, final: SignalMessage) -> None:
         self._ended[channel] = final
         if final is SignalMessage.END_OF_DATA:
@@ -130,13 +154,13 @@ class OperatorNode:
     def finish_source(self, finish_type: SourceFinishType) -> None:
         """The source returned; at the end of its data all windows behind it flush."""
         if finish_type is SourceFinishType.FINAL:
-            self.chained.handle_watermark(Watermark.event_time(END_OF_TIME_US))
+            self.receive_source_watermark(Watermark.event_time(END_OF_TIME_US))
 
     def finish(self, barrier: CheckpointBarrier) -> pb.ChainReport:
         """Everything of this epoch has come: close if the end has come too, checkpoint, and report."""
         self._receiver.check_complete()
         final = self._final()
-        if final is not None and not self._carried.is_closed:
+        if final is not None:
             final = self.chained.on_close(final)
         self.chained.handle_checkpoint(barrier)
         is_last = final is SignalMessage.END_OF_DATA
@@ -158,6 +182,8 @@ class OperatorNode:
         if final is not None:
             for edge in self._local_edges:
                 edge.send_final(final)
+        for edge in self._local_edges:
+            edge.send_barrier()
         return [
             pb.SentFrames(chain=slot.chain, input=slot.input, target=target, frames=frames)
             for slot in self._senders
@@ -169,6 +195,8 @@ class OperatorNode:
     ) -> pb.ChainReport:
         contexts: list[RuntimeContext] = [self.source.ctx] if self.source else []
         contexts += [slot.ctx for slot in self.chained.slots]
+        for ctx in contexts:
+            ctx.is_closed = final is SignalMessage.END_OF_DATA
         report = pb.ChainReport(
             chain=self.chain.id, subtask=self.subtask, attempt=self._attempt, epoch=epoch, sent=sent
         )
@@ -178,19 +206,7 @@ class OperatorNode:
             report.operators[0].finish_type = self.source.finish_type
         for (number, sender), inbox in self._receiver.inboxes.items():
             report.received.add(input=number, sender=sender, attempt=inbox.attempt, frames=inbox.frames)
-        for index in range(len(self._input_schemas)):
-            report.inputs.append(watermark_message(self._watermarks.input_watermark(index)))
-        report.is_closed = final is SignalMessage.END_OF_DATA
         return report
-
-    def _restore(self, carried: Carried) -> None:
-        for channel in self._channels:
-            if channel[0] < len(carried.inputs):
-                self._watermarks.restore(channel, carried.inputs[channel[0]])
-        for slot in self.chained.slots:
-            last = carried.operators.get(slot.ctx.task_info.operator_id)
-            if last is not None:
-                slot.ctx.advance(Watermark.event_time(last))
 
 
 def _operator_report(ctx: RuntimeContext, checkpoint: bytes) -> pb.OperatorReport:
@@ -206,6 +222,6 @@ def _operator_report(ctx: RuntimeContext, checkpoint: bytes) -> pb.OperatorRepor
         busy_ns=metrics.busy_ns,
         counters=metrics.counters,
         warnings=list(metrics.warnings),
-        watermark_us=ctx.last_present_watermark(),
         checkpoint=checkpoint,
+        levels=levels_message(ctx.levels),
     )

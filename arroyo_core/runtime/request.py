@@ -30,8 +30,8 @@ class EpochRequest:
     stop: StopMode | None = None
     #: Each operator's checkpoint at the end of the last epoch, serialised.
     checkpoints: Mapping[str, bytes] = field(default_factory=dict, repr=False)
-    #: By chain and subtask.
-    carried: Mapping[tuple[int, int], Carried] = field(default_factory=dict, repr=False)
+    #: The watermarks at the end of the last epoch.
+    carried: Carried = field(default_factory=dict, repr=False)
     #: For tests: what tasks in other processes use instead of what is installed there, and of their own clock.
     plugins: Callable[[], PluginSet] | None = None
     clock: Clock | None = None

@@ -138,14 +138,14 @@ def epoch_result(
     for report in reports:
         for item in report.operators:
             metrics = _metrics(item)
-            by_operator[item.operator_id].append(item.watermark_us if item.HasField("watermark_us") else None)
+            by_operator[item.operator_id].append(_watermark_us(item))
             subtasks[item.operator_id, report.subtask] = metrics
             merge_metrics(operators[item.operator_id], metrics)
             if item.finish_type:
                 source_rows += item.rows_sent
-        last = report.operators[-1]
-        if not report.sent and last.HasField("watermark_us") and last.watermark_us < END_OF_TIME_US:
-            watermarks.append(last.watermark_us)
+        last_us = _watermark_us(report.operators[-1])
+        if not report.sent and last_us is not None and last_us < END_OF_TIME_US:
+            watermarks.append(last_us)
     return EpochResult(
         epoch=checkpoint.epoch,
         duration_s=duration_s,
@@ -177,6 +177,11 @@ def operator_state_bytes(checkpoint: CheckpointMetadata) -> dict[str, int]:
         sizes = {file.path: file.size_bytes for table in tables for file in table_files(table)}
         found[operator.operator_metadata.operator_id] = sum(sizes.values())
     return found
+
+
+def _watermark_us(report: pb.OperatorReport) -> int | None:
+    level = report.levels.input
+    return level.event_time_us if level.HasField("event_time_us") else None
 
 
 def _metrics(report: pb.OperatorReport) -> OperatorMetrics:

@@ -110,7 +110,7 @@ class QueueCollector(SourceCollector):
         self._hand_over(SourceEvent(self._node, batch=batch))
 
     def broadcast_watermark(self, watermark: Watermark) -> None:
-        self._node.ctx.advance(watermark)
+        self._node.ctx.receive(watermark)
         self._hand_over(SourceEvent(self._node, watermark=watermark))
 
     def put(self, event: SourceEvent) -> bool:

@@ -212,7 +212,7 @@ class JobSteps:
             is_final=is_final,
             properties={
                 **self.start.properties,
-                CARRIED: carried_state(self._plan, reports).SerializeToString(),
+                CARRIED: carried_state(reports).SerializeToString(),
             },
         )
 

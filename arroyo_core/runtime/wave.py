@@ -60,6 +60,8 @@ class _WaveTask:
             node.on_start()
             if self._environment.is_concurrent:
                 node.start_compaction(self._request.epoch)
+        for node in self._nodes:
+            node.restate_watermarks()
         yield from self._run_sources()
         yield from self._run_frames(frames)
         # Topological order: what a chain emits at its barrier reaches its consumers before theirs.
@@ -100,7 +102,7 @@ class _WaveTask:
         if event.batch is not None:
             node.chained.process_batch(event.batch)
         elif event.watermark is not None:
-            node.chained.handle_watermark(event.watermark)
+            node.receive_source_watermark(event.watermark)
         elif event.finish_type is not None:
             node.finish_source(event.finish_type)
             return True

@@ -16,12 +16,13 @@ from arroyo_core.api import (
     SignalMessage,
     Watermark,
 )
+from arroyo_core.runtime.carry import NEW, OperatorLevels
 from arroyo_core.runtime.chain import ChainedOperator, OperatorSlot, Output
 from arroyo_core.runtime.context import RuntimeContext
-from arroyo_core.runtime.watermarks import WatermarkHolder
+from arroyo_core.runtime.watermarks import Channel, Level, WatermarkHolder
 from arroyo_core.state import commit_data
 from arroyo_core.testing.clock import FakeClock
-from arroyo_core.testing.subtask import SideOutput, SubtaskState, factory, make_context
+from arroyo_core.testing.subtask import SideOutput, SubtaskState, factory, make_context, tell
 
 Makes = ArrowOperator | ConstructedOperator | Callable[[], ArrowOperator | ConstructedOperator]
 
@@ -100,9 +101,8 @@ class OperatorHarness:
         self._chain.process_batch(batch, index=index, total_inputs=len(self._inputs))
 
     def watermark(self, watermark: Watermark, index: int = 0) -> None:
-        moved = self._holder.update((index, 0), watermark)
-        if moved is not None:
-            self._chain.handle_watermark(moved)
+        """An input's watermark; idleness counts at once, as at the end of an epoch."""
+        tell(self._chain, self._holder, index, watermark)
 
     def tick(self) -> None:
         self._chain.handle_tick(self._ticks)
@@ -128,8 +128,7 @@ class OperatorHarness:
 
     def restore(self) -> None:
         """Throw the operator away and make a fresh one from the last checkpoint, as every epoch does."""
-        last_us = self._slot.ctx.last_present_watermark()
-        self._open([self._holder.input_watermark(index) for index in range(len(self._inputs))], last_us)
+        self._open(dict(self._holder.channels), self._slot.ctx.levels)
 
     def close(self) -> None:
         self._state.close()
@@ -140,7 +139,7 @@ class OperatorHarness:
     def send_watermark(self, watermark: Watermark) -> None:
         self.watermarks.append(watermark)
 
-    def _open(self, watermarks: Sequence[Watermark | None] = (), last_us: int | None = None) -> None:
+    def _open(self, channels: Mapping[Channel, Level] | None = None, levels: OperatorLevels = NEW) -> None:
         operator: ArrowOperator = self._make()
         ctx, self._tables, boundary = make_context(
             RuntimeContext,
@@ -150,13 +149,12 @@ class OperatorHarness:
             parallelism=self._parallelism,
             clock=self.clock,
             inputs=self._inputs,
+            levels=levels,
         )
         self._slot = OperatorSlot(operator, ctx, boundary)
         sides: list[tuple[str | None, Output]] = [(name, SideOutput(self._sides[name])) for name in ctx.side_schemas]
         self._chain = ChainedOperator([self._slot], [(None, self), *sides])
-        self._holder = WatermarkHolder((index, 0) for index in range(len(self._inputs)))
-        for index, watermark in enumerate(watermarks):
-            self._holder.restore((index, 0), watermark)
-        if last_us is not None:
-            ctx.advance(Watermark.event_time(last_us))
+        self._holder = WatermarkHolder(
+            [(index, 0) for index in range(len(self._inputs))], restored=channels, merged=levels.input
+        )
         self._chain.on_start()

@@ -16,15 +16,16 @@ from arroyo_core.api import (
     SignalMessage,
     Watermark,
 )
+from arroyo_core.runtime.carry import NEW, OperatorLevels
 from arroyo_core.runtime.chain import ChainedOperator, OperatorSlot, Output
 from arroyo_core.runtime.context import RuntimeContext
 from arroyo_core.runtime.exchange import RebalanceRouter, Router, ShuffleRouter
 from arroyo_core.runtime.tables import OperatorTables
-from arroyo_core.runtime.watermarks import WatermarkHolder
+from arroyo_core.runtime.watermarks import Channel, Level, WatermarkHolder
 from arroyo_core.state import commit_data
 from arroyo_core.testing.clock import FakeClock
 from arroyo_core.testing.harness import Makes
-from arroyo_core.testing.subtask import SideOutput, SubtaskState, factory, make_context
+from arroyo_core.testing.subtask import SideOutput, SubtaskState, factory, make_context, tell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +34,8 @@ class _Kept:
 
     rows: int
     side_rows: Mapping[str, int]
-    input_watermarks: Sequence[Watermark | None]
-    last_us: int | None
+    channels: Mapping[Channel, Level]
+    levels: OperatorLevels
     counters: Mapping[str, int]
 
 
@@ -55,8 +56,9 @@ class ParallelHarness:
         self._batches: list[pa.RecordBatch] = []
         self._sides: dict[str, list[pa.RecordBatch]] = {}
         self._counters: Counter[str] = Counter()
-        self._last_us: int | None = None
-        self._input_watermarks: list[Watermark | None] = [None] * len(inputs)
+        #: All subtasks are told the same.
+        self._levels = NEW
+        self._input_levels: Mapping[Channel, Level] = {}
         self._ticks = 0
         self._is_ended = False
         self._kept: _Kept
@@ -115,10 +117,9 @@ class ParallelHarness:
             self._chains[subtask].process_batch(part, index=index, total_inputs=len(self._inputs))
 
     def watermark(self, watermark: Watermark, index: int = 0) -> None:
+        """An input's watermark, to all subtasks; idleness counts at once, as at the end of an epoch."""
         for holder, chain in zip(self._holders, self._chains, strict=True):
-            moved = holder.update((index, 0), watermark)
-            if moved is not None:
-                chain.handle_watermark(moved)
+            tell(chain, holder, index, watermark)
 
     def tick(self) -> None:
         for chain in self._chains:
@@ -154,8 +155,7 @@ class ParallelHarness:
             for chain in self._chains:
                 chain.on_close(None)
         self._counters = Counter(self.counters)
-        self._input_watermarks = [self._holders[0].input_watermark(index) for index in range(len(self._inputs))]
-        self._last_us = self._slots[0].ctx.last_present_watermark()
+        self._input_levels, self._levels = dict(self._holders[0].channels), self._slots[0].ctx.levels
         self._open(parallelism or len(self._slots))
 
     def crash(self, parallelism: int | None = None) -> None:
@@ -164,7 +164,7 @@ class ParallelHarness:
         del self._batches[kept.rows :]
         for name, batches in self._sides.items():
             del batches[kept.side_rows.get(name, 0) :]
-        self._input_watermarks, self._last_us = list(kept.input_watermarks), kept.last_us
+        self._input_levels, self._levels = kept.channels, kept.levels
         self._counters = Counter(kept.counters)
         self._is_ended = False
         self._open(parallelism or len(self._slots))
@@ -198,8 +198,8 @@ class ParallelHarness:
         self._kept = _Kept(
             rows=len(self._batches),
             side_rows={name: len(batches) for name, batches in self._sides.items()},
-            input_watermarks=[self._holders[0].input_watermark(index) for index in range(len(self._inputs))],
-            last_us=self._slots[0].ctx.last_present_watermark(),
+            channels=dict(self._holders[0].channels),
+            levels=self._slots[0].ctx.levels,
             counters=self.counters,
         )
 
@@ -228,16 +228,15 @@ class ParallelHarness:
             parallelism=parallelism,
             clock=self.clock,
             inputs=self._inputs,
+            levels=self._levels,
         )
         slot = OperatorSlot(operator, ctx, boundary)
         sides: list[tuple[str | None, Output]] = [
             (name, SideOutput(self._sides.setdefault(name, []))) for name in ctx.side_schemas
         ]
-        holder = WatermarkHolder((index, 0) for index in range(len(self._inputs)))
-        for index, watermark in enumerate(self._input_watermarks):
-            holder.restore((index, 0), watermark)
-        if self._last_us is not None:
-            ctx.advance(Watermark.event_time(self._last_us))
+        holder = WatermarkHolder(
+            [(index, 0) for index in range(len(self._inputs))], restored=self._input_levels, merged=self._levels.input
+        )
         self._slots.append(slot)
         self._tables.append(tables)
         self._chains.append(ChainedOperator([slot], [(None, self), *sides]))

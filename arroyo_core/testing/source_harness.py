@@ -140,5 +140,5 @@ class _ListCollector(SourceCollector):
             self._batches.append(batch)
 
     def broadcast_watermark(self, watermark: Watermark) -> None:
-        self._ctx.advance(watermark)
+        self._ctx.receive(watermark)
         self._watermarks.append(watermark)

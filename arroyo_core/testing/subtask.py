@@ -12,9 +12,12 @@ import pyarrow as pa
 from arroyo_core.api import ArrowOperator, ArroyoSchema, CheckpointBarrier, ConstructedOperator, TaskInfo, Watermark
 from arroyo_core.proto.state_pb2 import OperatorCheckpointMetadata, SubtaskCheckpointMetadata
 from arroyo_core.runtime.boundary import Boundary
+from arroyo_core.runtime.carry import NEW, OperatorLevels
+from arroyo_core.runtime.chain import ChainedOperator
 from arroyo_core.runtime.context import RuntimeContext
 from arroyo_core.runtime.metrics import OperatorMetrics, Stopwatch
 from arroyo_core.runtime.tables import OperatorTables, TableOpener
+from arroyo_core.runtime.watermarks import WatermarkHolder
 from arroyo_core.state import merge_operator_metadata
 from arroyo_core.testing.clock import FakeClock
 
@@ -70,6 +73,7 @@ def make_context(
     parallelism: int,
     clock: FakeClock,
     inputs: Sequence[ArroyoSchema],
+    levels: OperatorLevels = NEW,
 ) -> tuple[ContextT, OperatorTables, Boundary]:
     task = TaskInfo(
         job_id="test",
@@ -89,9 +93,17 @@ def make_context(
         epoch=state.epoch,
         metrics=metrics,
         side_schemas=operator.side_outputs(inputs) if isinstance(operator, ArrowOperator) else None,
+        levels=levels,
     )
     tables.ctx = ctx
     return ctx, tables, Boundary(task, state.epoch, metrics, Stopwatch())
+
+
+def tell(chain: ChainedOperator, holder: WatermarkHolder, index: int, watermark: Watermark) -> None:
+    """A watermark of one input, whose idleness counts at once, as at the end of an epoch."""
+    for moved in (holder.update((index, 0), watermark), holder.end_epoch((index, 0))):
+        if moved is not None:
+            chain.handle_watermark(moved)
 
 
 def unwrap(made: Any) -> Any:

@@ -114,12 +114,8 @@ class ScriptSource(SourceOperator):
         return SourceFinishType.FINAL if self._has_ended(cut) else SourceFinishType.CHECKPOINTED
 
     def _play(self, position: int, cut: int, collector: SourceCollector) -> None:
-        before = [item for item in self._script.items if item.step <= position and item.time_us is None]
         if self._has_ended(position):
             return
-        # Idleness does not outlive an epoch by itself.
-        if before and before[-1].is_idle:
-            collector.broadcast_watermark(Watermark.idle())
         for item in self._script.items:
             if position < item.step <= cut and not item.is_end:
                 self._do(item, collector)

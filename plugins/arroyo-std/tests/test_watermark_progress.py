@@ -45,11 +45,11 @@ def test_after_a_rescale_idle_subtasks_do_not_count():
     assert restored.watermark_us == 90
 
 
-def test_after_a_rescale_of_idle_subtasks_the_least_of_their_watermarks_counts():
+def test_after_a_rescale_of_idle_subtasks_all_are_idle_at_the_least_of_their_watermarks():
     state = {0: stored(10, is_idle=True), 1: stored(90, is_idle=True), 2: stored(None, is_idle=True)}
     restored = restore_progress(state, task_index=0, parallelism=1)
     assert restored is not None
-    assert (restored.watermark_us, restored.is_idle) == (10, False)
+    assert (restored.watermark_us, restored.is_idle, restored.quiet_us) == (10, True, 7)
 
 
 def test_without_state_there_is_nothing_to_restore():

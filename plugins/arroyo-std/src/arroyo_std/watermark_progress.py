@@ -30,18 +30,24 @@ def restore_progress(
 
     With the parallelism unchanged, where it stopped. Otherwise it may get rows of any of the
     old subtasks, so it starts from the least of their watermarks, and from none as long as one
-    of them had none; idle ones do not count, unless all are idle.
+    of them had none; idle ones do not count. If all were idle it is, too.
     """
     own = stored.get(task_index)
     if own is not None and own.parallelism == parallelism:
         return own
-    counted = [each.watermark_us for each in stored.values() if not each.is_idle]
-    if not counted:
-        counted = [each.watermark_us for each in stored.values() if each.watermark_us is not None]
-    known = [watermark_us for watermark_us in counted if watermark_us is not None]
-    if not known or len(known) < len(counted):
+    if not stored:
         return None
-    return StoredProgress(parallelism=parallelism, watermark_us=min(known), sent_us=None, is_idle=False, quiet_us=0)
+    active = [each for each in stored.values() if not each.is_idle]
+    known = [each.watermark_us for each in active or stored.values() if each.watermark_us is not None]
+    if len(known) < len(active):
+        return None
+    return StoredProgress(
+        parallelism=parallelism,
+        watermark_us=min(known, default=None),
+        sent_us=None,
+        is_idle=not active,
+        quiet_us=0 if active else min(each.quiet_us for each in stored.values()),
+    )
 
 
 class WatermarkProgress:

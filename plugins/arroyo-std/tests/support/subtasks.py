@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from arroyo_core.api import ArrowOperator, ArroyoSchema, Watermark
 from arroyo_core.api.hashing import hash_batch, subtasks_of
-from arroyo_core.runtime.watermarks import least_watermark
+from arroyo_core.runtime.carry import OperatorLevels
+from arroyo_core.runtime.watermarks import least_level
 from arroyo_core.testing import FakeClock, OperatorHarness
 from arroyo_core.testing.subtask import SubtaskState
 
@@ -81,15 +82,13 @@ class Subtasks:
             subtask._chain.handle_checkpoint(barrier)
             checkpoints.append(subtask._tables.checkpoint(barrier))
         self._state.save(checkpoints)
-        lasts = [subtask._slot.ctx.last_present_watermark() for subtask in self.subtasks]
-        inputs = [subtask._holder.input_watermark(0) for subtask in self.subtasks]
+        levels = [subtask._slot.ctx.levels for subtask in self.subtasks]
         self._collect()
         self._start(parallelism)
         # As in a pipeline: the least of all, and none while one has none.
+        least = OperatorLevels(least_level(each.input for each in levels), least_level(each.output for each in levels))
         for subtask in self.subtasks:
-            subtask._holder.restore((0, 0), least_watermark(inputs))
-            if None not in lasts:
-                subtask._slot.ctx.advance(Watermark.event_time(min(lasts)))
+            subtask._open({(0, 0): least.input}, least)
 
     @property
     def output(self) -> pa.Table:

@@ -147,23 +147,21 @@ def test_staged_output_of_the_sinks_that_stay_is_committed(runs, changed):
     assert output.epochs[0] == 2
 
 
-def test_watermarks_follow_the_node_that_feeds_an_input(runs, changed, node_of):
-    """Inputs are numbered; a pipeline that adds one in front gives the old numbers to other nodes."""
+def levels(found):
+    """What was carried of each operator: the event times that its subtasks were told of."""
+    carried = CarriedState.FromString(found.properties[CARRIED])
+    return {each.operator_id: [one.input.event_time_us for one in each.subtasks] for each in carried.operators}
+
+
+def test_watermarks_belong_to_nodes_and_not_to_numbers_of_inputs(runs, changed, node_of):
     nodes = changed(more=node_of("more", "rows", count=40, batch=5), copies=node_of("copies", "sink", "rows", "more"))
     runs.kill(Committed, 2, nodes=nodes)
     checkpoint = runs.checkpoint(2)
     turned = changed(more=node_of("more", "rows", count=40, batch=5), copies=node_of("copies", "sink", "more", "rows"))
     plan = runs.plan(turned)
     changes = compare_plan(declare_operators(plan, runs.lab.plugins), checkpoint)
-    adapted = adapt_checkpoint(checkpoint, plan, changes)
-
-    def inputs(found):
-        carried = CarriedState.FromString(found.properties[CARRIED])
-        (chain,) = (chain for chain in carried.chains if chain.head == "copies")
-        return [watermark.event_time_us for watermark in chain.inputs]
-
-    assert inputs(checkpoint)[0] != inputs(checkpoint)[1]
-    assert inputs(adapted) == inputs(checkpoint)[::-1]
+    assert levels(adapt_checkpoint(checkpoint, plan, changes)) == levels(checkpoint)
+    assert levels(checkpoint)["more"] != levels(checkpoint)["rows"]
 
 
 def test_an_operator_that_starts_empty_forgets_its_event_time_and_its_neighbours_do_not(runs, changed, node_of):
@@ -171,14 +169,9 @@ def test_an_operator_that_starts_empty_forgets_its_event_time_and_its_neighbours
     plan = runs.plan(changed(totals=node_of("totals", "passing", "rows", keys=["key"])))
     changes = compare_plan(declare_operators(plan, runs.lab.plugins), runs.checkpoint(2))
     adapted = adapt_checkpoint(runs.checkpoint(2), plan, changes)
-
-    def event_times(found):
-        chains = CarriedState.FromString(found.properties[CARRIED]).chains
-        return {name: time_us for chain in chains for name, time_us in chain.operators.items()}
-
-    before = event_times(runs.checkpoint(2))
+    before = levels(runs.checkpoint(2))
     assert set(before) == {"rows", "totals", "sums", "copies"}
-    assert event_times(adapted) == {name: time_us for name, time_us in before.items() if name != "totals"}
+    assert levels(adapted) == {name: times for name, times in before.items() if name != "totals"}
 
 
 class Windowed(ArrowOperator):

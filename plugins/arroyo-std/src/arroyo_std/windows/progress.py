@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from arroyo_core.api import TaskInfo
+from arroyo_core.api import END_OF_TIME_US, TaskInfo
 from arroyo_core.api.hashing import hash_batch, subtasks_of
 from arroyo_std.windows.times import Times
 
@@ -60,20 +60,13 @@ class FiringProgress:
         self._keys = keys
         self._parallelism = stored.parallelism
         self._floors = stored.floors
-        self.fired_us = stored.fired_us
+        # Rows that come after an end come of a source that started over: the end was none.
+        self.fired_us = stored.fired_us if stored.fired_us < END_OF_TIME_US else NEVER_US
 
     def advance(self, watermark_us: int) -> None:
         self.fired_us = max(self.fired_us, watermark_us)
         if self._floors:
             self._floors = tuple(floor for floor in self._floors if max(floor.fired_us) > self.fired_us)
-
-    def begin_anew(self) -> None:
-        """Event time began anew, because a source did: its rows are not late.
-
-        Not so while a subtask has had no watermark yet: then nothing but the others' progress is known.
-        """
-        if self.fired_us > NEVER_US:
-            self.fired_us, self._floors = NEVER_US, ()
 
     def fired_for(self, batch: pa.RecordBatch) -> Times | int:
         """How far windows have fired for the key of each row; one number where it is the same for all."""

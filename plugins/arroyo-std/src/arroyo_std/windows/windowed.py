@@ -196,8 +196,6 @@ class WindowOperator(ArrowOperator):
         self.open(layout, ctx)
 
     def process_batch(self, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector) -> None:
-        if not self._settings.is_processing_time and ctx.last_present_watermark() is None:
-            self._progress.begin_anew()
         if self._has_partials:
             is_late = self._find_late(batch, self.partial_times(batch))
             if is_late.any():
@@ -231,8 +229,6 @@ class WindowOperator(ArrowOperator):
             return watermark
         if self._settings.is_processing_time:
             return None
-        if event_time_us < self._progress.fired_us:
-            self._progress.begin_anew()
         until_us = event_time_us - self._settings.allowed_lateness_us
         self._fire(event_time_us, until_us, collector)
         # A window that is still open ends after `until_us`, so its row's time is not before it.
