@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import random
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -61,15 +63,24 @@ class PipelineFile:
             assert not self._live(parallelism, Committed), "the rows were all read too early"
         return self._job(self._plan(1, epoch_rows=self._epoch_rows), InlineLanes()).run()
 
+    def run_cut(self, seed: int) -> None:
+        """Lives at any parallelism, of epochs of any size; each ends with its first epoch, until the rows are read."""
+        rng = random.Random(seed)
+        for _ in range(rng.randint(4, 8)):
+            if self._live(rng.randint(1, 4), Committed, epoch_rows=rng.randint(1, 2 * self._epoch_rows)):
+                return
+        assert self._job(self._plan(rng.randint(1, 4), epoch_rows=self._epoch_rows), InlineLanes()).run().is_finished
+
     def _deaths(self) -> Iterator[type[Event]]:
         yield from DEATHS
         while True:
             yield Committed
 
-    def _live(self, parallelism: int, death: type[Event]) -> bool:
-        """One life, with everything made anew; whether it came to its end by itself."""
+    def _live(self, parallelism: int, death: type[Event], *, epoch_rows: int | None = None) -> bool:
+        """One life, with everything made new; whether it came to its end by itself."""
+        plan = self._plan(parallelism, epoch_rows=epoch_rows or self._epoch_rows)
         try:
-            result = self._job(self._plan(parallelism, epoch_rows=self._epoch_rows), MortalLanes(death)).run()
+            result = self._job(plan, MortalLanes(death)).run()
         except Killed:
             return False
         assert result.is_finished
@@ -117,8 +128,16 @@ def rescaled(file: PipelineFile) -> None:
     assert result.epochs > 0
 
 
+def cut_anywhere(file: PipelineFile) -> None:
+    """`EPOCH_CUT_SEED=7 pytest tests/golden tests/nexmark -k anywhere` repeats a run."""
+    seed = int(os.environ.get("EPOCH_CUT_SEED") or random.randrange(10**6))
+    print(f"EPOCH_CUT_SEED={seed}")
+    file.run_cut(seed)
+
+
 LIVES: Mapping[str, Life] = {
     "whole": whole,
     "killed at every epoch": killed_at_every_epoch,
     "from 2 to 3 to 1 subtasks": rescaled,
+    "cut anywhere": cut_anywhere,
 }

@@ -35,6 +35,7 @@ from arroyo_core.testing.conformance.operator_checks import (
     check_produces_its_schema,
 )
 from arroyo_core.testing.conformance.partials import check_partial
+from arroyo_core.testing.conformance.pipeline_checks import check_any_cut_in_a_pipeline
 from arroyo_core.testing.conformance.script import restart_at
 from arroyo_core.testing.conformance.sink_checks import SINK_CHECKS
 from arroyo_core.testing.conformance.source_checks import SOURCE_CHECKS, read_all
@@ -200,6 +201,7 @@ _RESULTS: list[tuple[str, Runner]] = [
     ("no_state_outside_tables", _on_operator(check_no_state_outside_tables)),
     ("crash_at_any_boundary", _on_operator(check_crash_at_any_boundary)),
     ("any_parallelism", _on_operator(check_any_parallelism)),
+    ("any_cut_in_a_pipeline", _on_operator(check_any_cut_in_a_pipeline)),
     ("needed_columns", _on_operator(check_needed_columns)),
     ("partial", _on_operator(check_partial)),
 ]

@@ -187,6 +187,7 @@ CASES = [
         "std.process",
         {"function": "process_examples:CountUntilQuiet", "arguments": {"wait_us": 2 * SECOND}, "keys": ["k"]},
         [EVENTS],
+        skip={"any_cut_in_a_pipeline": "its timers count the rows that have come when they fire, and more come first"},
     ),
     OperatorCase("std.map_batches", {"function": "doubled"}, [EVENTS]),
     OperatorCase("std.async_udf", {"function": "looked_up", "arguments": ["k"], "as": "city"}, [EVENTS]),
