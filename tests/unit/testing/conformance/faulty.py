@@ -116,6 +116,17 @@ class BatchNumber(Passing):
         collector.collect(batch.slice(0, 1))
 
 
+class EmitsWhenIdle(Passing):
+    """Sends a row of its own when its input has nothing for a while."""
+
+    registered = "faulty.emits_when_idle"
+
+    def handle_watermark_int(self, watermark, ctx, collector):
+        if watermark.is_idle:
+            collector.collect(pa.RecordBatch.from_pylist([{}], schema=ctx.output_schema.schema))
+        return watermark
+
+
 class OtherType(Passing):
     registered = "faulty.other_type"
 

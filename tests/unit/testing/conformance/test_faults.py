@@ -17,6 +17,7 @@ from arroyo_core.testing.conformance import (
     OperatorCase,
     SinkCase,
     SourceCase,
+    Stream,
     leftovers,
 )
 
@@ -106,6 +107,16 @@ def test_a_fault_of_an_operator_is_named(operator, check, message, monkeypatch):
         rows = pa.table({"word": ["a", "b", "c"], "n": [1, 2, 3]})
     found = fault(OperatorCase(f"faulty.{operator}", {}, [rows]), check)
     assert message in found or re.search(message, found), found
+
+
+def test_a_result_that_depends_on_idle_inputs_and_epochs_is_named():
+    at = pa.array(range(0, 9_000_000, 1_000_000), pa.timestamp("us", "UTC"))
+    rows = Stream(pa.table({"n": list(range(9)), "at": at}), "at")
+    message = fault(OperatorCase("faulty.emits_when_idle", {}, [rows]), "any_cut_in_a_pipeline")
+    assert re.search(
+        r"EmitsWhenIdle gives another result with epochs that end after the rounds .* \(seed \d\)", message
+    )
+    assert "too many" in message
 
 
 def test_a_key_error_for_a_mistake_of_the_user_is_named():
