@@ -17,6 +17,7 @@ from arroyo_core.api.signals import (
     StopRequest,
     Watermark,
 )
+from arroyo_core.api.token import CommitToken
 from arroyo_core.ids import KeyRange, TaskInfo
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "ArroyoSchema",
     "CheckpointBarrier",
     "Clock",
+    "CommitToken",
     "ConstructedOperator",
     "ControlMessage",
     "DisplayableOperator",

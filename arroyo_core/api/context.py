@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from arroyo_core.api.clock import Clock
 from arroyo_core.api.schema import ArroyoSchema
 from arroyo_core.api.signals import ControlMessage, Watermark
+from arroyo_core.api.token import CommitToken
 from arroyo_core.ids import TaskInfo
 
 
@@ -21,7 +22,10 @@ class TableManager(Protocol):
 
     @property
     def state_id(self) -> str:
-        """Tells jobs of one name apart whose state is kept in different places; the same in all runs of a job."""
+        """Tells jobs apart: the same in all runs of a job, another one in every other place and incarnation of it.
+
+        Short, and made of letters and digits: for names of files and tables.
+        """
         ...
 
     def define_table(self, name: str, schema: ArroyoSchema) -> None: ...
@@ -48,6 +52,8 @@ class OperatorContext(ABC):
     output_schema: ArroyoSchema
     #: The epoch being run; its barrier has this number.
     epoch: int
+    #: The job's incarnation, the driver's generation, and the epoch that is run or, in `handle_commit`, committed.
+    token: CommitToken
 
     @abstractmethod
     def watermark(self) -> Watermark | None:

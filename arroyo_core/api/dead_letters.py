@@ -29,6 +29,8 @@ PROVENANCE = pa.schema(
         #: The operator's registered name, and the distribution that brought it, with its version.
         "_error_operator": pa.string(),
         "_error_plugin": pa.string(),
+        #: With the epoch it names one run of the row: epochs of another incarnation have the same numbers.
+        "_error_incarnation": pa.string(),
         "_error_epoch": pa.int64(),
         "_error_subtask": pa.int64(),
         "_error_time": pa.timestamp("us", "UTC"),
@@ -39,6 +41,9 @@ PROVENANCE = pa.schema(
         "_error_position": pa.string(),
     }
 )
+
+#: Letters of earlier versions do not have these.
+ADDED_COLUMNS = frozenset({"_error_incarnation"})
 
 
 def dead_letter_schema(stream: ArroyoSchema) -> ArroyoSchema:
@@ -71,6 +76,7 @@ def make_dead_letters(
         "_error_node": [task.operator_id] * count,
         "_error_operator": [task.operator_name] * count,
         "_error_plugin": [str(plugin)] * count,
+        "_error_incarnation": [ctx.token.incarnation or None] * count,
         "_error_epoch": [ctx.epoch] * count,
         "_error_subtask": [task.task_index] * count,
         "_error_time": [ctx.clock.now_us()] * count,
@@ -89,7 +95,7 @@ def describe_error(error: BaseException) -> str:
 
 def is_dead_letters(schema: pa.Schema) -> bool:
     """Whether rows of this type are letters."""
-    return set(PROVENANCE.names) <= set(schema.names)
+    return set(PROVENANCE.names) - ADDED_COLUMNS <= set(schema.names)
 
 
 def original_schema(schema: pa.Schema) -> pa.Schema:

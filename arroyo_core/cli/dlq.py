@@ -40,6 +40,7 @@ _FIELDS = (
     "node",
     "operator",
     "plugin",
+    "incarnation",
     "epoch",
     "subtask",
     "time",

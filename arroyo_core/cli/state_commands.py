@@ -95,18 +95,19 @@ def _ls(args: argparse.Namespace) -> int:
     if args.format == "json":
         print(json.dumps(rows, indent=2))
         return OK
-    columns = ["epoch", "finished", "state", "generation", "operators", "files", "written", "live"]
+    columns = ["epoch", "finished", "state", "incarnation", "generation", "operators", "files", "written", "live"]
     print_rows(columns, [_ls_row(row) for row in rows])
     return OK
 
 
 def _ls_row(row: dict[str, Any]) -> list[object]:
     if row["error"]:
-        return [row["epoch"], "-", "DAMAGED", "-", "-", "-", "-", row["error"]]
+        return [row["epoch"], "-", "DAMAGED", "-", "-", "-", "-", "-", row["error"]]
     state = "ready" if row["is_committed"] or not row["needs_commit"] else "committing"
     finished = _time(row["finish_time_us"])
     sizes = [format_size(row["bytes_written"]), format_size(row["bytes_live"])]
-    return [row["epoch"], finished, state, row["generation"], row["operators"], row["files"], *sizes]
+    owner = [row["incarnation"] or "-", row["generation"]]
+    return [row["epoch"], finished, state, *owner, row["operators"], row["files"], *sizes]
 
 
 def _udf(udf: DistributionDigest) -> str:
@@ -122,6 +123,7 @@ def _show(args: argparse.Namespace) -> int:
         "min_epoch": metadata.min_epoch,
         "parent_epoch": metadata.parent_epoch,
         "forked_from": str(forked_from(metadata) or "-"),
+        "incarnation": metadata.incarnation or "-",
         "generation": metadata.generation,
         "started": _time(metadata.start_time_us),
         "finished": _time(metadata.finish_time_us),

@@ -282,7 +282,7 @@ class RecordedNodes(_message.Message):
     def __init__(self, nodes: _Optional[_Iterable[_Union[RecordedNode, _Mapping]]] = ...) -> None: ...
 
 class CheckpointMetadata(_message.Message):
-    __slots__ = ("job_id", "epoch", "min_epoch", "start_time_us", "finish_time_us", "parent_epoch", "generation", "attempt_id", "needs_commit", "operators", "plugins", "udfs", "is_final", "properties")
+    __slots__ = ("job_id", "epoch", "min_epoch", "start_time_us", "finish_time_us", "parent_epoch", "generation", "attempt_id", "needs_commit", "operators", "plugins", "udfs", "is_final", "properties", "incarnation")
     class PropertiesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -304,6 +304,7 @@ class CheckpointMetadata(_message.Message):
     UDFS_FIELD_NUMBER: _ClassVar[int]
     IS_FINAL_FIELD_NUMBER: _ClassVar[int]
     PROPERTIES_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     epoch: int
     min_epoch: int
@@ -318,17 +319,20 @@ class CheckpointMetadata(_message.Message):
     udfs: _containers.RepeatedCompositeFieldContainer[DistributionDigest]
     is_final: bool
     properties: _containers.ScalarMap[str, bytes]
-    def __init__(self, job_id: _Optional[str] = ..., epoch: _Optional[int] = ..., min_epoch: _Optional[int] = ..., start_time_us: _Optional[int] = ..., finish_time_us: _Optional[int] = ..., parent_epoch: _Optional[int] = ..., generation: _Optional[int] = ..., attempt_id: _Optional[bytes] = ..., needs_commit: _Optional[bool] = ..., operators: _Optional[_Iterable[_Union[OperatorCheckpointMetadata, _Mapping]]] = ..., plugins: _Optional[_Iterable[_Union[DistributionDigest, _Mapping]]] = ..., udfs: _Optional[_Iterable[_Union[DistributionDigest, _Mapping]]] = ..., is_final: _Optional[bool] = ..., properties: _Optional[_Mapping[str, bytes]] = ...) -> None: ...
+    incarnation: str
+    def __init__(self, job_id: _Optional[str] = ..., epoch: _Optional[int] = ..., min_epoch: _Optional[int] = ..., start_time_us: _Optional[int] = ..., finish_time_us: _Optional[int] = ..., parent_epoch: _Optional[int] = ..., generation: _Optional[int] = ..., attempt_id: _Optional[bytes] = ..., needs_commit: _Optional[bool] = ..., operators: _Optional[_Iterable[_Union[OperatorCheckpointMetadata, _Mapping]]] = ..., plugins: _Optional[_Iterable[_Union[DistributionDigest, _Mapping]]] = ..., udfs: _Optional[_Iterable[_Union[DistributionDigest, _Mapping]]] = ..., is_final: _Optional[bool] = ..., properties: _Optional[_Mapping[str, bytes]] = ..., incarnation: _Optional[str] = ...) -> None: ...
 
 class GenerationClaim(_message.Message):
-    __slots__ = ("generation", "time_us", "owner_id")
+    __slots__ = ("generation", "time_us", "owner_id", "incarnation")
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     TIME_US_FIELD_NUMBER: _ClassVar[int]
     OWNER_ID_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
     generation: int
     time_us: int
     owner_id: bytes
-    def __init__(self, generation: _Optional[int] = ..., time_us: _Optional[int] = ..., owner_id: _Optional[bytes] = ...) -> None: ...
+    incarnation: str
+    def __init__(self, generation: _Optional[int] = ..., time_us: _Optional[int] = ..., owner_id: _Optional[bytes] = ..., incarnation: _Optional[str] = ...) -> None: ...
 
 class CommittedMarker(_message.Message):
     __slots__ = ("epoch", "generation", "time_us")

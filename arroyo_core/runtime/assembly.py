@@ -75,7 +75,11 @@ class WaveAssembly:
         self._stopwatch = Stopwatch()
         # Whichever process of this host gets the subtask next continues from what this one wrote.
         self._tables = TableOpener(
-            request.storage_url, request.checkpoints, default_warm_cache(), is_concurrent=environment.is_concurrent
+            request.storage_url,
+            request.checkpoints,
+            default_warm_cache(),
+            is_concurrent=environment.is_concurrent,
+            incarnation=request.incarnation,
         )
 
     def build(self) -> list[OperatorNode]:
@@ -150,7 +154,7 @@ class WaveAssembly:
             clock=self._environment.clock,
             input_schemas=node.input_schemas,
             output_schema=node.output_schema,
-            epoch=self._request.epoch,
+            token=self._request.token,
             metrics=metrics,
             side_schemas=node.side_schemas,
             levels=levels_of(self._request.carried, node.id, subtask),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from arroyo_core.api import Clock
+from arroyo_core.api import Clock, CommitToken
 from arroyo_core.graph.plan import Plan
 from arroyo_core.plugin import PluginSet
 from arroyo_core.proto.state_pb2 import CheckpointMetadata
@@ -12,16 +12,21 @@ from arroyo_core.runtime.context import RuntimeContext
 from arroyo_core.runtime.metrics import OperatorMetrics, Stopwatch
 from arroyo_core.runtime.pinned_udfs import plugins_for
 from arroyo_core.runtime.tables import TableOpener
-from arroyo_core.state import commit_data
+from arroyo_core.state import ParquetBackend, commit_data
 
 
 def commit_epoch(
-    plan: Plan, plugins: PluginSet, checkpoint: CheckpointMetadata, storage_url: str, clock: Clock
-) -> None:
-    """Call `handle_commit` once for each committing operator, with what its subtasks staged.
+    plan: Plan, plugins: PluginSet, checkpoint: CheckpointMetadata, backend: ParquetBackend, clock: Clock
+) -> dict[str, OperatorMetrics]:
+    """Call `handle_commit` once for each committing operator, with what its subtasks staged; what each counted, by id.
 
-    Runs on the driver, in the order of the plan. Idempotent, as `handle_commit` is.
+    Runs on the driver, in the order of the plan. Idempotent, as `handle_commit` is. Raises `FencedError` before the
+    first operator for which another driver has the job by now.
     """
+    # What was staged is committed under the incarnation it was staged by, and by the driver that does it now.
+    token = CommitToken(checkpoint.incarnation, backend.generation, checkpoint.epoch)
+    opener = TableOpener(backend.storage.url, {}, incarnation=token.incarnation)
+    said: dict[str, OperatorMetrics] = {}
     plugins = plugins_for(plan, plugins)
     staged = {item.operator_metadata.operator_id: item for item in checkpoint.operators if item.needs_commit}
     for node in plan.nodes.values():
@@ -30,15 +35,19 @@ def commit_epoch(
         operator = construct(node, plugins).inner
         if operator.is_committing():
             task = task_info(plan, node, 0)
-            metrics = OperatorMetrics()
+            metrics = said[node.id] = OperatorMetrics()
             ctx = RuntimeContext(
                 task_info=task,
-                table_manager=TableOpener(storage_url, {}).open(operator, task).manager,
+                table_manager=opener.open(operator, task).manager,
                 clock=clock,
                 input_schemas=node.input_schemas,
                 output_schema=node.output_schema,
-                epoch=checkpoint.epoch,
+                token=token,
                 metrics=metrics,
             )
-            with Boundary(task, checkpoint.epoch, metrics, Stopwatch()):
-                operator.handle_commit(checkpoint.epoch, commit_data(staged[node.id]), ctx)
+            data = commit_data(staged[node.id])
+            # Nothing between this and the commit: a driver may be paused anywhere.
+            backend.check_commit(token.epoch)
+            with Boundary(task, token.epoch, metrics, Stopwatch()):
+                operator.handle_commit(token.epoch, data, ctx)
+    return said

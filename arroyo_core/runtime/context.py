@@ -13,6 +13,7 @@ from arroyo_core.api import (
     ArroyoSchema,
     CheckpointBarrier,
     Clock,
+    CommitToken,
     ControlMessage,
     OperatorContext,
     SourceContext,
@@ -40,7 +41,7 @@ class RuntimeContext(OperatorContext):
         clock: Clock,
         input_schemas: Sequence[ArroyoSchema],
         output_schema: ArroyoSchema,
-        epoch: int,
+        token: CommitToken,
         metrics: OperatorMetrics,
         side_schemas: Mapping[str, ArroyoSchema] | None = None,
         levels: OperatorLevels = NEW,
@@ -51,7 +52,8 @@ class RuntimeContext(OperatorContext):
         self.clock = clock
         self.input_schemas = input_schemas
         self.output_schema = output_schema
-        self.epoch = epoch
+        self.token = token
+        self.epoch = token.epoch
         self.metrics = metrics
         self.side_schemas = side_schemas or {}
         self._input = levels.input

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from arroyo_core.api import ArrowCollector, ArrowOperator, Origin, SystemClock, Watermark
+from arroyo_core.api import ArrowCollector, ArrowOperator, CommitToken, Origin, SystemClock, Watermark
 from arroyo_core.graph.plan import Node, Plan
 from arroyo_core.plugin import PluginSet
 from arroyo_core.proto.state_pb2 import TableConfig
@@ -80,7 +80,7 @@ def _defined_tables(plan: Plan, node: Node, operator: ArrowOperator) -> Mapping[
         clock=SystemClock(),
         input_schemas=node.input_schemas,
         output_schema=node.output_schema,
-        epoch=0,
+        token=CommitToken("", 0, 0),
         metrics=OperatorMetrics(),
     )
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from arroyo_core.api import CheckpointBarrier, Clock, StopRequest
+from arroyo_core.api import CheckpointBarrier, Clock, CommitToken, StopRequest
 from arroyo_core.graph.plan import Plan
 from arroyo_core.plugin import PluginSet
 from arroyo_core.runtime.carry import Carried
@@ -26,6 +26,8 @@ class EpochRequest:
     storage_url: str
     #: The generation of the driver; a stop file with its number ends the epoch.
     generation: int = 0
+    #: The job's; see `CommitToken`.
+    incarnation: str = ""
     #: Set for the last epoch before a stop on request.
     stop: StopMode | None = None
     #: Each operator's checkpoint at the end of the last epoch, serialised.
@@ -41,6 +43,10 @@ class EpochRequest:
         return CheckpointBarrier(
             epoch=self.epoch, min_epoch=self.min_epoch, timestamp_us=self.timestamp_us, then_stop=self.stop is not None
         )
+
+    @property
+    def token(self) -> CommitToken:
+        return CommitToken(self.incarnation, self.generation, self.epoch)
 
     @property
     def stop_request(self) -> StopRequest | None:

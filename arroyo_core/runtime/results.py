@@ -120,6 +120,11 @@ def merge_metrics(into: OperatorMetrics, other: OperatorMetrics) -> None:
         "busy_ns",
     ):
         setattr(into, name, getattr(into, name) + getattr(other, name))
+    merge_notes(into, other)
+
+
+def merge_notes(into: OperatorMetrics, other: OperatorMetrics) -> None:
+    """What operators count and warn of themselves."""
     for name, amount in other.counters.items():
         into.count(name, amount)
     for warning in other.warnings:

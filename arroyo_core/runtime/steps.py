@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -31,12 +32,16 @@ from arroyo_core.runtime.events import (
     Restored,
     RunEpoch,
 )
+from arroyo_core.runtime.metrics import OperatorMetrics
 from arroyo_core.runtime.request import EpochRequest, source_budget
-from arroyo_core.runtime.results import EpochResult, epoch_result
+from arroyo_core.runtime.results import EpochResult, epoch_result, merge_notes
 from arroyo_core.runtime.start import Start, StartOptions, resolve_start
 from arroyo_core.runtime.udf_changes import record_udfs
 from arroyo_core.state import ParquetBackend, merge_operator_metadata
 from arroyo_core.state.failures import DamagedStateError, StorageError
+
+
+logger = logging.getLogger(__name__)
 
 
 class EpochExecutor(Protocol):
@@ -100,7 +105,7 @@ class JobSteps:
             self._backend.check_turn(start.next_epoch)
         self._base = start.checkpoint
         if start.checkpoint is not None and start.needs_commit:
-            self._commit(start.checkpoint)
+            self._replay_commit(start.checkpoint)
         self._forget_unpublished()
         return Restored(start.next_epoch, is_final=start.checkpoint is not None and start.checkpoint.is_final)
 
@@ -141,7 +146,9 @@ class JobSteps:
         return Published(epoch, needs_commit=checkpoint.needs_commit)
 
     def commit(self, epoch: int) -> Committed:
-        self._commit(self._epochs[epoch].checkpoint)
+        accepted = self._epochs[epoch]
+        for operator_id, said in self._commit(accepted.checkpoint).items():
+            merge_notes(accepted.result.operators[operator_id], said)
         return Committed(epoch)
 
     def result(self, epoch: int) -> EpochResult:
@@ -174,6 +181,7 @@ class JobSteps:
             budget=source_budget(self._plan, interval_ms=instruction.source_ms, rows=spec.rows, max_bytes=spec.bytes),
             storage_url=self._backend.storage.url,
             generation=self._backend.generation,
+            incarnation=self._backend.incarnation,
             stop=instruction.stop,
             checkpoints={item.operator_metadata.operator_id: item.SerializeToString() for item in base.operators},
             carried=restore_carried(self._plan, carried),
@@ -210,15 +218,29 @@ class JobSteps:
             plugins=[DistributionDigest(name=name, version=origins[name]) for name in sorted(origins)],
             udfs=record_udfs(self._plan),
             is_final=is_final,
+            incarnation=request.incarnation,
             properties={
                 **self.start.properties,
                 CARRIED: carried_state(reports).SerializeToString(),
             },
         )
 
-    def _commit(self, checkpoint: CheckpointMetadata) -> None:
-        commit_epoch(self._plan, self._plugins, checkpoint, self._backend.storage.url, self._clock)
+    def _replay_commit(self, checkpoint: CheckpointMetadata) -> None:
+        for operator_id, said in self._commit(checkpoint).items():
+            for warning in said.warnings:
+                logger.warning("%s, commit of epoch %d: %s", operator_id, checkpoint.epoch, warning)
+
+    def _commit(self, checkpoint: CheckpointMetadata) -> Mapping[str, OperatorMetrics]:
+        """Have every sink commit, then mark the epoch; what they counted and warned of, by operator id."""
+        try:
+            said = commit_epoch(self._plan, self._plugins, checkpoint, self._backend, self._clock)
+        except Exception:
+            # A sink may have refused this driver, or not have found what another one has moved already.
+            with contextlib.suppress(StorageError):
+                self._backend.check_commit(checkpoint.epoch)
+            raise
         self._backend.mark_committed(checkpoint.epoch)
+        return said
 
 
 def _merge(reports: Sequence[pb.ChainReport]) -> list[OperatorCheckpointMetadata]:

@@ -46,11 +46,13 @@ class TableOpener:
         cache: WarmCache | None = None,
         *,
         is_concurrent: bool = False,
+        incarnation: str = "",
     ) -> None:
         self._storage: StorageProvider = get_storage_provider(url)
         self._checkpoints = checkpoints
         self._cache = cache
         self._is_concurrent = is_concurrent
+        self._incarnation = incarnation
 
     def open(self, operator: ArrowOperator | SourceOperator, task: TaskInfo) -> OperatorTables:
         tables = operator.tables()
@@ -63,5 +65,6 @@ class TableOpener:
             checkpoint=checkpoint,
             cache=self._cache,
             is_concurrent=self._is_concurrent,
+            incarnation=self._incarnation,
         )
         return OperatorTables(manager, has_tables=bool(tables))

@@ -127,13 +127,17 @@ def _load(backend: ParquetBackend, facts: JobFacts, epoch: int) -> FoundCheckpoi
 
 
 def rewrite_checkpoint(checkpoint: CheckpointMetadata, *, job_id: str, origin: ForkOrigin) -> CheckpointMetadata:
-    """The same state as a checkpoint of `job_id`; pure. No commit data, no driver, and `FORKED_FROM` is set."""
+    """The same state as a checkpoint of `job_id`; pure.
+
+    Without commit data, driver and incarnation, which are the other job's; `FORKED_FROM` is set.
+    """
     forked = CheckpointMetadata()
     forked.CopyFrom(checkpoint)
     forked.job_id = job_id
     forked.min_epoch = checkpoint.epoch
     forked.parent_epoch = 0
     forked.generation = 0
+    forked.incarnation = ""
     forked.attempt_id = b""
     forked.needs_commit = False
     forked.properties[FORKED_FROM] = msgspec.json.encode(origin)

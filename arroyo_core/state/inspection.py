@@ -34,6 +34,8 @@ class CheckpointSummary:
     epoch: int
     is_committed: bool
     needs_commit: bool = False
+    #: Empty for one of before there were incarnations.
+    incarnation: str = ""
     generation: int = 0
     operators: int = 0
     files: int = 0
@@ -101,6 +103,7 @@ def summarize_checkpoints(backend: ParquetBackend) -> Iterator[CheckpointSummary
             epoch=epoch,
             is_committed=is_committed,
             needs_commit=metadata.needs_commit,
+            incarnation=metadata.incarnation,
             generation=metadata.generation,
             operators=len(metadata.operators),
             files=len(live),

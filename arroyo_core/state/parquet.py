@@ -12,13 +12,19 @@ from arroyo_core.errors import StateError
 from arroyo_core.proto.state_pb2 import (
     CheckpointMetadata,
     CommittedMarker,
-    GenerationClaim,
     OperatorCheckpointMetadata,
 )
 from arroyo_core.state import paths
 from arroyo_core.state.envelope import seal, unseal
-from arroyo_core.state.failures import DamagedStateError, EpochTakenError, FencedError, MissingFileError
+from arroyo_core.state.failures import (
+    DamagedStateError,
+    EpochTakenError,
+    FencedError,
+    MissingFileError,
+    UnsafePathError,
+)
 from arroyo_core.state.merge import operators_by_id, table_files
+from arroyo_core.state.ownership import Ownership
 from arroyo_core.state.protocol import (
     CleanupPlan,
     JobFacts,
@@ -26,7 +32,6 @@ from arroyo_core.state.protocol import (
     Resolution,
     decide_publication,
     derive_job_facts,
-    derive_next_generation,
     plan_cleanup,
     referenced_sizes,
     resolve_candidates,
@@ -83,20 +88,30 @@ class ParquetBackend(BackingStore):
         self.storage = storage
         self.job_id = job_id
         self.generation = 0
+        #: That of the claim; empty before it.
+        self.incarnation = ""
         self._now_us = now_us
+        self._ownership = Ownership(storage, job_id, now_us=now_us)
 
     @classmethod
     def name(cls) -> str:
         return "parquet"
 
     def claim_generation(self) -> int:
-        """Become the owner of the job; every driver with an older generation can publish no more."""
+        """Become the owner of the job; every driver with an older generation can publish and commit no more.
+
+        Of drivers that claim at once each gets a generation of its own, and all get one incarnation.
+        """
         for _ in range(self._CLAIM_ATTEMPTS):
-            generation = derive_next_generation(self._facts())
-            claim = GenerationClaim(generation=generation, time_us=self._now_us(), owner_id=secrets.token_bytes(16))
-            if self.storage.put_if_absent(paths.generation_claim(self.job_id, generation), seal(claim)):
-                self.generation = generation
-                return generation
+            facts = self._facts()
+            if facts.incarnations and not facts.published:
+                # The first checkpoint may have come while that was listed. Its marker comes after it: a listing that
+                # begins now has both, unless somebody has removed the checkpoint.
+                facts = self._facts()
+            claim = self._ownership.take(facts, self._newest_readable(facts))
+            if claim is not None:
+                self.generation, self.incarnation = claim.generation, claim.incarnation
+                return claim.generation
         raise StateError(f"job {self.job_id!r}: {self._CLAIM_ATTEMPTS} times another driver claimed a generation first")
 
     def resolve_latest(self, job_id: str | None = None, *, allow_fallback: bool = False) -> Resolution:
@@ -176,7 +191,7 @@ class ParquetBackend(BackingStore):
         self.publish(metadata)
 
     def publish(self, metadata: CheckpointMetadata) -> CheckpointMetadata:
-        """Create the epoch; returns what was published, with generation and attempt filled in.
+        """Create the epoch; returns what was published, with generation, incarnation and attempt filled in.
 
         Raises `FencedError` if a newer generation owns the job, and `EpochTakenError` if another
         attempt was first. The caller must not commit then: if the epoch was created all the same,
@@ -185,13 +200,16 @@ class ParquetBackend(BackingStore):
         attempt = CheckpointMetadata()
         attempt.CopyFrom(metadata)
         attempt.generation = metadata.generation or self.generation
+        attempt.incarnation = self.incarnation or metadata.incarnation
         attempt.attempt_id = metadata.attempt_id or secrets.token_bytes(16)
         newest = self._check_generation(attempt)
+        self._ownership.check()
         path = paths.checkpoint_metadata(attempt.job_id, attempt.epoch)
         if self.storage.put_if_absent(path, seal(attempt)):
             # The epoch may have been published by another driver, and deleted as an old one, since the first look:
             # creating it anew proves nothing then. A driver that took over before that must be here by now.
             self._check_generation(attempt)
+            self._ownership.mark_published()
             return attempt
         existing = self.load_checkpoint_metadata(attempt.job_id, attempt.epoch)
         decision = decide_publication(attempt, newest_generation=newest, existing=existing)
@@ -199,6 +217,7 @@ class ParquetBackend(BackingStore):
             raise self._fenced(attempt, existing.generation)
         if decision is PublicationKind.TAKEN:
             raise self._taken(attempt, existing.generation)
+        self._ownership.mark_published()
         return attempt
 
     def check_turn(self, epoch: int) -> None:
@@ -208,10 +227,22 @@ class ParquetBackend(BackingStore):
         """
         attempt = CheckpointMetadata(job_id=self.job_id, epoch=epoch, generation=self.generation)
         self._check_generation(attempt)
+        self._ownership.check()
         if self.storage.exists(paths.checkpoint_metadata(self.job_id, epoch)):
             generation = self.load_checkpoint_metadata(self.job_id, epoch).generation
             if generation != self.generation:
                 raise self._taken(attempt, generation)
+
+    def check_commit(self, epoch: int) -> None:
+        """Raise `FencedError` unless this driver still owns the job; called right before each sink commits `epoch`.
+
+        Between this and what the sink does another driver may take over: only the sink can refuse it then, by the
+        token that it is given.
+        """
+        self._ownership.mark_published()
+        attempt = CheckpointMetadata(job_id=self.job_id, epoch=epoch, generation=self.generation)
+        self._check_generation(attempt, doing="committed")
+        self._ownership.check()
 
     def mark_committed(self, epoch: int) -> None:
         """Record that every sink committed `epoch`; a second marker changes nothing."""
@@ -268,6 +299,15 @@ class ParquetBackend(BackingStore):
     def _facts(self) -> JobFacts:
         return derive_job_facts(self.job_id, (file.path for file in self.storage.list(paths.job_folder(self.job_id))))
 
+    def _newest_readable(self, facts: JobFacts) -> CheckpointMetadata | None:
+        for epoch in resolve_candidates(facts):
+            try:
+                return self.load_checkpoint_metadata(self.job_id, epoch)
+            except (DamagedStateError, MissingFileError, UnsafePathError):
+                # Whoever restores the job says what is wrong.
+                continue
+        return None
+
     def _claimed_generations(self) -> list[int]:
         listed = self.storage.list(paths.generations_folder(self.job_id))
         found = (paths.generation_of(self.job_id, file.path) for file in listed)
@@ -302,11 +342,11 @@ class ParquetBackend(BackingStore):
             return f"the newest checkpoint that is whole is epoch {epoch} (arroyo checkpoints repair goes back to it)"
         return "no other checkpoint of the job is whole"
 
-    def _check_generation(self, attempt: CheckpointMetadata) -> int:
+    def _check_generation(self, attempt: CheckpointMetadata, *, doing: str = "published") -> int:
         """The newest generation; `FencedError` if it is newer than the attempt's."""
         newest = max(self._claimed_generations(), default=0)
         if decide_publication(attempt, newest_generation=newest, existing=None) is PublicationKind.FENCED:
-            raise self._fenced(attempt, newest)
+            raise self._fenced(attempt, newest, doing=doing)
         return newest
 
     def _taken(self, attempt: CheckpointMetadata, generation: int) -> EpochTakenError:
@@ -315,9 +355,9 @@ class ParquetBackend(BackingStore):
             f"{generation} (this driver has {attempt.generation}); resolve the latest checkpoint again"
         )
 
-    def _fenced(self, attempt: CheckpointMetadata, newest: int) -> FencedError:
+    def _fenced(self, attempt: CheckpointMetadata, newest: int, *, doing: str = "published") -> FencedError:
         return FencedError(
-            f"job {attempt.job_id!r}: epoch {attempt.epoch} cannot be published by generation {attempt.generation}, "
+            f"job {attempt.job_id!r}: epoch {attempt.epoch} cannot be {doing} by generation {attempt.generation}, "
             f"because generation {newest} owns the job now; this driver must stop"
         )
 

@@ -2,6 +2,7 @@
 
     {job_id}/generations/{generation}.claim
     {job_id}/generations/{generation}.stop
+    {job_id}/generations/{incarnation}.incarnation
     {job_id}/checkpoints/{epoch}/operator-{operator_id}-{subtask_index}.metadata
     {job_id}/checkpoints/{epoch}/table-{operator_id}-{table}-{subtask_index}-{nonce}.parquet
     {job_id}/checkpoints/{epoch}/checkpoint.metadata
@@ -34,6 +35,7 @@ MAX_PATH_LENGTH = 1024
 _EPOCH_FOLDER = re.compile(r"[1-9][0-9]{0,9}")
 _CLAIM = re.compile(r"([1-9][0-9]{0,18})\.claim")
 _STOP = re.compile(r"([1-9][0-9]{0,18})\.stop")
+_INCARNATION = re.compile(r"([0-9a-f]{1,64})\.incarnation")
 
 
 def encode_id(text: str) -> str:
@@ -62,6 +64,11 @@ def generation_claim(job_id: str, generation: int) -> str:
 def stop_request(job_id: str, generation: int) -> str:
     """Holds the way in which the driver of a generation is asked to stop."""
     return f"{generations_folder(job_id)}/{generation}.stop"
+
+
+def incarnation_marker(job_id: str, incarnation: str) -> str:
+    """Is there once the incarnation has published a checkpoint."""
+    return f"{generations_folder(job_id)}/{incarnation}.incarnation"
 
 
 def pickled_udf(job_id: str, sha256: str) -> str:
@@ -126,18 +133,27 @@ def is_unfinished(path: str) -> bool:
 
 def generation_of(job_id: str, path: str) -> int | None:
     """The generation that a path claims; None for any other path."""
-    return _generation_in(_CLAIM, job_id, path)
+    return _number(_match(_CLAIM, job_id, path))
 
 
 def stopped_generation_of(job_id: str, path: str) -> int | None:
     """The generation that a path asks to stop; None for any other path."""
-    return _generation_in(_STOP, job_id, path)
+    return _number(_match(_STOP, job_id, path))
 
 
-def _generation_in(pattern: re.Pattern[str], job_id: str, path: str) -> int | None:
+def incarnation_of(job_id: str, path: str) -> str | None:
+    """The incarnation that a path is the marker of; None for any other path."""
+    return _match(_INCARNATION, job_id, path)
+
+
+def _match(pattern: re.Pattern[str], job_id: str, path: str) -> str | None:
     prefix = generations_folder(job_id) + "/"
     match = pattern.fullmatch(path[len(prefix) :]) if path.startswith(prefix) else None
-    return int(match.group(1)) if match else None
+    return match.group(1) if match else None
+
+
+def _number(text: str | None) -> int | None:
+    return None if text is None else int(text)
 
 
 def check_relative(path: str) -> str:

@@ -1,6 +1,7 @@
 """The publication protocol as pure decisions over facts already read; `parquet.py` does the I/O.
 
 - A driver claims the next generation before it does anything; the greatest claim owns the job.
+- A claim names the job's incarnation, and keeps that of the claim before it as long as there are checkpoints.
 - An epoch exists from the moment its checkpoint metadata is created, and creating it is put-if-absent:
   of all attempts at an epoch, of whatever generation, exactly one is published.
 - An epoch that needs a commit is ready when its committed marker exists; until then whoever owns the
@@ -30,6 +31,8 @@ class JobFacts:
     #: Epochs with files of any kind.
     present: frozenset[int] = frozenset()
     generations: frozenset[int] = frozenset()
+    #: Incarnations that have published a checkpoint, which may be gone.
+    incarnations: frozenset[str] = frozenset()
     files: tuple[str, ...] = field(default=(), repr=False)
 
 
@@ -74,7 +77,7 @@ class PublicationKind(StrEnum):
 
 def derive_job_facts(job_id: str, files: Iterable[str]) -> JobFacts:
     """Sort the paths of a job's listing into facts; foreign files are ignored."""
-    published, committed, present, generations = set(), set(), set(), set()
+    published, committed, present, generations, incarnations = set(), set(), set(), set(), set()
     listed = tuple(files)
     for path in listed:
         epoch = paths.epoch_of(job_id, path)
@@ -87,11 +90,34 @@ def derive_job_facts(job_id: str, files: Iterable[str]) -> JobFacts:
         generation = paths.generation_of(job_id, path)
         if generation is not None:
             generations.add(generation)
-    return JobFacts(frozenset(published), frozenset(committed), frozenset(present), frozenset(generations), listed)
+        incarnation = paths.incarnation_of(job_id, path)
+        if incarnation is not None:
+            incarnations.add(incarnation)
+    return JobFacts(
+        published=frozenset(published),
+        committed=frozenset(committed),
+        present=frozenset(present),
+        generations=frozenset(generations),
+        incarnations=frozenset(incarnations),
+        files=listed,
+    )
 
 
-def derive_next_generation(facts: JobFacts) -> int:
-    return max(facts.generations, default=0) + 1
+def derive_next_generation(facts: JobFacts, newest: CheckpointMetadata | None = None) -> int:
+    """One more than any that was claimed; claims may be gone that the newest checkpoint still knows of."""
+    return max(facts.generations | {newest.generation if newest is not None else 0}) + 1
+
+
+def derive_incarnation(facts: JobFacts, *, claimed: str, recorded: str) -> str | None:
+    """The incarnation that goes on, of those of the newest claim and the newest checkpoint; None for another one.
+
+    Either may be empty, as in state of before there were incarnations.
+    """
+    if facts.published:
+        # Where the two differ somebody has put parts of two lives together, and either may have used the next numbers.
+        return None if claimed and recorded and claimed != recorded else claimed or recorded or None
+    # Without checkpoints numbers start over: only for an incarnation that never had any nothing comes twice.
+    return claimed if claimed and claimed not in facts.incarnations else None
 
 
 def resolve_candidates(facts: JobFacts) -> list[int]:

@@ -69,8 +69,10 @@ class TableManager:
         compaction: CompactionPolicy,
         now_us: Callable[[], int],
         written: Mapping[str, TableConfig],
+        incarnation: str = "",
     ) -> None:
         self.task_info = task_info
+        self._incarnation = incarnation
         #: The configs of the tables in the checkpoint.
         self._written = written
         self._files = files
@@ -99,12 +101,13 @@ class TableManager:
         cache: WarmCache | None = None,
         is_concurrent: bool = False,
         now_us: Callable[[], int] = lambda: time.time_ns() // 1000,
+        incarnation: str = "",
     ) -> TableManager:
         """The tables as of `checkpoint`, for the key range of `task_info`; empty without a checkpoint.
 
         Raises `IncompatibleCheckpointError` if the checkpoint has a table that is not declared, or
         declares one otherwise. A newly declared table starts empty. With a `cache` (see
-        `default_warm_cache`) files that this host has written or read are not read again.
+        `default_warm_cache`) files that this host has written or read are not read again. `incarnation` is the job's.
         """
         files = _check_compatible(task_info, tables, checkpoint) if checkpoint is not None else {}
         access = FileAccess(storage=storage, task_info=task_info, cache=cache, is_concurrent=is_concurrent)
@@ -116,6 +119,7 @@ class TableManager:
             compaction=compaction or CompactionPolicy(),
             now_us=now_us,
             written=dict(checkpoint.table_configs) if checkpoint is not None else {},
+            incarnation=incarnation,
         )
 
     def define_table(self, name: str, schema: ArroyoSchema) -> None:
@@ -144,9 +148,15 @@ class TableManager:
 
     @property
     def state_id(self) -> str:
-        """Tells jobs of one name apart whose state is kept in different places; the same in all runs of a job."""
-        place = f"{self._access.storage.url}\n{self.task_info.job_id}"
-        return hashlib.sha256(place.encode()).hexdigest()[:12]
+        """Tells jobs apart: the same in all runs of a job, another one in every other place and incarnation of it.
+
+        Short, and made of letters and digits: for names of files and tables.
+        """
+        identity = f"{self._access.storage.url}\n{self.task_info.job_id}"
+        if self._incarnation:
+            # An epoch of before there were incarnations is committed under the name by which it was staged.
+            identity += f"\n{self._incarnation}"
+        return hashlib.sha256(identity.encode()).hexdigest()[:12]
 
     @property
     def table_configs(self) -> Mapping[str, TableConfig]:

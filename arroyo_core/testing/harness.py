@@ -12,17 +12,21 @@ from arroyo_core.api import (
     END_OF_TIME_US,
     ArrowOperator,
     ArroyoSchema,
+    CommitToken,
     ConstructedOperator,
     SignalMessage,
     Watermark,
 )
+from arroyo_core.runtime.boundary import Boundary
 from arroyo_core.runtime.carry import NEW, OperatorLevels
 from arroyo_core.runtime.chain import ChainedOperator, OperatorSlot, Output
 from arroyo_core.runtime.context import RuntimeContext
+from arroyo_core.runtime.results import merge_notes
+from arroyo_core.runtime.tables import OperatorTables
 from arroyo_core.runtime.watermarks import Channel, Level, WatermarkHolder
 from arroyo_core.state import commit_data
 from arroyo_core.testing.clock import FakeClock
-from arroyo_core.testing.subtask import SideOutput, SubtaskState, factory, make_context, tell
+from arroyo_core.testing.subtask import INCARNATION, SideOutput, SubtaskState, factory, make_context, tell
 
 Makes = ArrowOperator | ConstructedOperator | Callable[[], ArrowOperator | ConstructedOperator]
 
@@ -42,13 +46,14 @@ class OperatorHarness:
         parallelism: int = 1,
         task_index: int = 0,
         clock: FakeClock | None = None,
+        incarnation: str = INCARNATION,
     ) -> None:
         self._make = factory(make)
         self._inputs = inputs
         self._parallelism = parallelism
         self._task_index = task_index
         self.clock = clock or FakeClock()
-        self._state = SubtaskState()
+        self._state = SubtaskState(incarnation=incarnation)
         self._batches: list[pa.RecordBatch] = []
         self._sides: defaultdict[str, list[pa.RecordBatch]] = defaultdict(list)
         self.watermarks: list[Watermark] = []
@@ -123,8 +128,11 @@ class OperatorHarness:
 
     def commit(self, data: Mapping[str, Mapping[int, bytes]]) -> None:
         """The second phase, for the epoch that `checkpoint` ended last."""
-        with self._slot.boundary:
-            self.operator.handle_commit(self._state.epoch - 1, data, self._slot.ctx)
+        token = self._state.last_token
+        ctx, _, boundary = self._context(self.operator, token)
+        with boundary:
+            self.operator.handle_commit(token.epoch, data, ctx)
+        merge_notes(self._slot.ctx.metrics, ctx.metrics)
 
     def restore(self) -> None:
         """Throw the operator away and make a fresh one from the last checkpoint, as every epoch does."""
@@ -141,16 +149,7 @@ class OperatorHarness:
 
     def _open(self, channels: Mapping[Channel, Level] | None = None, levels: OperatorLevels = NEW) -> None:
         operator: ArrowOperator = self._make()
-        ctx, self._tables, boundary = make_context(
-            RuntimeContext,
-            operator=operator,
-            state=self._state,
-            task_index=self._task_index,
-            parallelism=self._parallelism,
-            clock=self.clock,
-            inputs=self._inputs,
-            levels=levels,
-        )
+        ctx, self._tables, boundary = self._context(operator, levels=levels)
         self._slot = OperatorSlot(operator, ctx, boundary)
         sides: list[tuple[str | None, Output]] = [(name, SideOutput(self._sides[name])) for name in ctx.side_schemas]
         self._chain = ChainedOperator([self._slot], [(None, self), *sides])
@@ -158,3 +157,18 @@ class OperatorHarness:
             [(index, 0) for index in range(len(self._inputs))], restored=channels, merged=levels.input
         )
         self._chain.on_start()
+
+    def _context(
+        self, operator: ArrowOperator, token: CommitToken | None = None, levels: OperatorLevels = NEW
+    ) -> tuple[RuntimeContext, OperatorTables, Boundary]:
+        return make_context(
+            RuntimeContext,
+            operator=operator,
+            state=self._state,
+            task_index=self._task_index,
+            parallelism=self._parallelism,
+            clock=self.clock,
+            inputs=self._inputs,
+            token=token,
+            levels=levels,
+        )

@@ -13,6 +13,7 @@ from arroyo_core.api import (
     END_OF_TIME_US,
     ArrowOperator,
     ArroyoSchema,
+    CommitToken,
     SignalMessage,
     Watermark,
 )
@@ -25,7 +26,7 @@ from arroyo_core.runtime.watermarks import Channel, Level, WatermarkHolder
 from arroyo_core.state import commit_data
 from arroyo_core.testing.clock import FakeClock
 from arroyo_core.testing.harness import Makes
-from arroyo_core.testing.subtask import SideOutput, SubtaskState, factory, make_context, tell
+from arroyo_core.testing.subtask import INCARNATION, SideOutput, SubtaskState, factory, make_context, tell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +48,18 @@ class ParallelHarness:
     """
 
     def __init__(
-        self, make: Makes, *, inputs: Sequence[ArroyoSchema], parallelism: int = 1, clock: FakeClock | None = None
+        self,
+        make: Makes,
+        *,
+        inputs: Sequence[ArroyoSchema],
+        parallelism: int = 1,
+        clock: FakeClock | None = None,
+        incarnation: str = INCARNATION,
     ) -> None:
         self._make = factory(make)
         self._inputs = inputs
         self.clock = clock or FakeClock()
-        self._state = SubtaskState()
+        self._state = SubtaskState(incarnation=incarnation)
         self._batches: list[pa.RecordBatch] = []
         self._sides: dict[str, list[pa.RecordBatch]] = {}
         self._counters: Counter[str] = Counter()
@@ -169,8 +176,22 @@ class ParallelHarness:
         self._is_ended = False
         self._open(parallelism or len(self._slots))
 
-    def commit(self, data: Mapping[str, Mapping[int, bytes]]) -> None:
-        """The second phase, for the epoch that `checkpoint` ended last; on an instance of its own, as a driver does."""
+    def take_over(self) -> None:
+        """Go on as the next driver does: from the last checkpoint, with a greater generation."""
+        self._state.generation += 1
+        self.crash()
+
+    @property
+    def last_token(self) -> CommitToken:
+        """The token of a commit of the epoch that `checkpoint` ended last, by the driver of now."""
+        return self._state.last_token
+
+    def commit(self, data: Mapping[str, Mapping[int, bytes]], *, token: CommitToken | None = None) -> None:
+        """The second phase, on an instance of its own, as a driver does.
+
+        For the epoch that `checkpoint` ended last, or for another one by the driver that `token` names.
+        """
+        token = token or self._state.last_token
         operator: ArrowOperator = self._make()
         ctx, _, boundary = make_context(
             RuntimeContext,
@@ -180,9 +201,10 @@ class ParallelHarness:
             parallelism=len(self._slots),
             clock=self.clock,
             inputs=self._inputs,
+            token=token,
         )
         with boundary:
-            operator.handle_commit(self._state.epoch - 1, data, ctx)
+            operator.handle_commit(token.epoch, data, ctx)
 
     def close(self) -> None:
         self._state.close()

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from arroyo_core.api import ArrowOperator, ArroyoSchema, CheckpointBarrier, ConstructedOperator, TaskInfo, Watermark
+from arroyo_core.api import (
+    ArrowOperator,
+    ArroyoSchema,
+    CheckpointBarrier,
+    CommitToken,
+    ConstructedOperator,
+    TaskInfo,
+    Watermark,
+)
 from arroyo_core.proto.state_pb2 import OperatorCheckpointMetadata, SubtaskCheckpointMetadata
 from arroyo_core.runtime.boundary import Boundary
 from arroyo_core.runtime.carry import NEW, OperatorLevels
@@ -24,14 +33,20 @@ from arroyo_core.testing.clock import FakeClock
 OperatorT = TypeVar("OperatorT")
 ContextT = TypeVar("ContextT", bound=RuntimeContext)
 
+#: The incarnation of the job that a harness pretends to be, unless it is told another one.
+INCARNATION = "00000000000000a1"
+
 
 class SubtaskState:
     """What survives when the operator under test is thrown away: its checkpoint, in a temporary folder."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, incarnation: str = INCARNATION) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="arroyo-harness-", ignore_cleanup_errors=True)
         self.url = Path(self._folder.name).as_uri()
         self.epoch = 1
+        self.incarnation = incarnation
+        #: Of the driver: one more for each that takes over.
+        self.generation = 1
         self.metadata: OperatorCheckpointMetadata | None = None
 
     def close(self) -> None:
@@ -39,7 +54,17 @@ class SubtaskState:
 
     def open(self, operator: Any, task: TaskInfo) -> OperatorTables:
         stored = {task.operator_id: self.metadata.SerializeToString()} if self.metadata else {}
-        return TableOpener(self.url, stored).open(operator, task)
+        return TableOpener(self.url, stored, incarnation=self.incarnation).open(operator, task)
+
+    @property
+    def token(self) -> CommitToken:
+        """Of the epoch that runs now."""
+        return CommitToken(self.incarnation, self.generation, self.epoch)
+
+    @property
+    def last_token(self) -> CommitToken:
+        """For the commit of the epoch that ended last."""
+        return replace(self.token, epoch=self.epoch - 1)
 
     def barrier(self, clock: FakeClock) -> CheckpointBarrier:
         return CheckpointBarrier(epoch=self.epoch, min_epoch=1, timestamp_us=clock.now_us())
@@ -74,6 +99,7 @@ def make_context(
     clock: FakeClock,
     inputs: Sequence[ArroyoSchema],
     levels: OperatorLevels = NEW,
+    token: CommitToken | None = None,
 ) -> tuple[ContextT, OperatorTables, Boundary]:
     task = TaskInfo(
         job_id="test",
@@ -84,19 +110,20 @@ def make_context(
     )
     tables = state.open(operator, task)
     metrics = OperatorMetrics()
+    token = token or state.token
     ctx = kind(
         task_info=task,
         table_manager=tables.manager,
         clock=clock,
         input_schemas=inputs,
         output_schema=operator.output_schema(inputs),
-        epoch=state.epoch,
+        token=token,
         metrics=metrics,
         side_schemas=operator.side_outputs(inputs) if isinstance(operator, ArrowOperator) else None,
         levels=levels,
     )
     tables.ctx = ctx
-    return ctx, tables, Boundary(task, state.epoch, metrics, Stopwatch())
+    return ctx, tables, Boundary(task, token.epoch, metrics, Stopwatch())
 
 
 def tell(chain: ChainedOperator, holder: WatermarkHolder, index: int, watermark: Watermark) -> None:

@@ -21,7 +21,7 @@ from arroyo_core.state.storage import StoredFile
 TEXT_COLUMN = "text"
 #: The folder of rows whose value is null, as Hive and all that read its folders call it.
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
-_LINE_FIELDS = ("pipeline", "node", "operator", "plugin", "epoch", "subtask")
+_LINE_FIELDS = ("pipeline", "node", "operator", "plugin", "incarnation", "epoch", "subtask")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,11 +121,17 @@ def _folder_values(path: str) -> dict[str, str | None]:
 
 
 def _with_folders(reader: pq.ParquetFile, schema: pa.Schema, folders: Mapping[str, str | None]) -> pa.Table:
-    """The columns of `schema`, in its order; those of folders as text."""
-    rows = reader.read(columns=[name for name in schema.names if name not in folders])
-    for name in schema.names:
-        if name in folders:
-            rows = rows.append_column(name, pa.array([folders[name]] * reader.metadata.num_rows, pa.string()))
+    """The columns of `schema`, in its order; those of folders as text, those that are missing as null."""
+    written = set(reader.schema_arrow.names)
+    rows = reader.read(columns=[name for name in schema.names if name in written and name not in folders])
+    for field in schema:
+        if field.name in folders:
+            values = pa.array([folders[field.name]] * reader.metadata.num_rows, pa.string())
+        elif field.name not in written:
+            values = pa.nulls(reader.metadata.num_rows, field.type)
+        else:
+            continue
+        rows = rows.append_column(field.name, values)
     return rows.select(schema.names)
 
 

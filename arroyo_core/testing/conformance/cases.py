@@ -75,7 +75,7 @@ class OperatorCase(_Case):
 class SinkCase(OperatorCase):
     """A sink. `visible(folder)` reads what others see of its output; `config` is a function of that folder.
 
-    Every run has an empty folder of its own.
+    Every run has an empty folder of its own. With `latest_by`, the last row of each key is expected instead of all.
     """
 
     visible: Callable[[Path], Rows] | None = None

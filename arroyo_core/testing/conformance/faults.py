@@ -6,6 +6,7 @@ from arroyo_core.errors import OperatorError
 
 #: Where the rules are explained.
 GUIDE = "docs/write-a-plugin.md"
+SINK_GUIDE = "docs/write-a-sink.md"
 
 
 class ConformanceError(AssertionError):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from arroyo_core.api import Guarantee, Registry, Watermark
+from arroyo_core.api import CommitToken, Guarantee, Registry, Watermark
 from arroyo_core.errors import ArroyoError
 from arroyo_core.testing.conformance.cases import SinkCase
 from arroyo_core.testing.conformance.faults import GUIDE, ConformanceError, NotApplicable, failure_of
@@ -58,9 +58,16 @@ class SinkLife:
                 case Advance(index, event_time_us):
                     self.harness.watermark(Watermark.event_time(event_time_us), index)
 
-    def commit(self, data: Mapping[str, Mapping[int, bytes]]) -> None:
+    def begin_again(self, incarnation: str) -> None:
+        """As where the job's state was removed: another harness, and the same sink outside."""
+        self.harness.close()
+        self.harness = ParallelHarness(
+            self.subject.operator, inputs=self.subject.schemas, parallelism=1, incarnation=incarnation
+        )
+
+    def commit(self, data: Mapping[str, Mapping[int, bytes]], *, token: CommitToken | None = None) -> None:
         if self.is_committing:
-            self.harness.commit(data)
+            self.harness.commit(data, token=token)
 
     def visible(self) -> Outcome:
         try:
@@ -69,11 +76,14 @@ class SinkLife:
             return Outcome()
 
     def rows(self, steps: Sequence[Step]) -> Outcome:
-        """What these steps should make visible: the rows of the first input."""
+        """What these steps should make visible: the rows of the first input, or the last one of each key."""
         batches = [step.batch for step in steps if isinstance(step, Feed)]
-        return outcome_of(
+        outcome = outcome_of(
             pa.Table.from_batches(batches, schema=self.subject.schemas[0].schema), ignore=self._case.ignore
         )
+        if self._case.latest_by:
+            outcome.keep_latest(self._case.latest_by)
+        return outcome
 
     def expect(self, steps: Sequence[Step], when: str, mend: str) -> None:
         found = difference(self.rows(steps), self.visible())
@@ -85,7 +95,7 @@ def check_every_row_once(case: SinkCase, registry: Registry) -> None:
     """One epoch or many, one subtask or three: in the end every row is visible exactly once."""
     for parallelism, epochs in ((1, 1), (1, 3), (3, 2), (2, 4)):
         with empty_folder() as folder, SinkLife(case, registry, folder, parallelism=parallelism) as life:
-            for steps in _split(life.steps, epochs):
+            for steps in split_steps(life.steps, epochs):
                 life.feed(steps)
                 life.commit(life.harness.checkpoint())
                 life.harness.restore()
@@ -97,9 +107,9 @@ def check_every_row_once(case: SinkCase, registry: Registry) -> None:
 
 def check_nothing_visible_before_its_commit(case: SinkCase, registry: Registry) -> None:
     """What is not committed is not visible: neither while the epoch runs, nor after its checkpoint."""
-    with _committing(case, registry) as life:
+    with committing(case, registry) as life:
         mend = f"Stage rows where nobody looks, and publish them in handle_commit: see {GUIDE}"
-        first, second, *_ = _split(life.steps, 2)
+        first, second, *_ = split_steps(life.steps, 2)
         life.feed(first)
         life.expect([], "before the first checkpoint", mend)
         staged = life.harness.checkpoint()
@@ -113,12 +123,12 @@ def check_nothing_visible_before_its_commit(case: SinkCase, registry: Registry) 
 
 def check_commit_twice(case: SinkCase, registry: Registry) -> None:
     """A driver that crashes during a commit does it again: the second time must change nothing."""
-    with _committing(case, registry) as life:
+    with committing(case, registry) as life:
         mend = (
             "A commit may be repeated: give what an epoch publishes a name that follows from the epoch, and do nothing "
             f"where it is there already: see {GUIDE}"
         )
-        first, second, *_ = _split(life.steps, 2)
+        first, second, *_ = split_steps(life.steps, 2)
         life.feed(first)
         staged = life.harness.checkpoint()
         life.commit(staged)
@@ -134,9 +144,9 @@ def check_commit_twice(case: SinkCase, registry: Registry) -> None:
 
 def check_commit_after_a_crash(case: SinkCase, registry: Registry) -> None:
     """A crash between checkpoint and commit: a fresh sink commits from the checkpoint alone, and goes on."""
-    with _committing(case, registry) as life:
+    with committing(case, registry) as life:
         mend = f"All that a commit needs must be in its commit data, not in the instance: see {GUIDE}"
-        first, second, *_ = _split(life.steps, 2)
+        first, second, *_ = split_steps(life.steps, 2)
         life.feed(first)
         staged = life.harness.checkpoint()
         life.harness.crash()
@@ -149,9 +159,9 @@ def check_commit_after_a_crash(case: SinkCase, registry: Registry) -> None:
 
 def check_aborted_epochs_leave_nothing(case: SinkCase, registry: Registry) -> None:
     """An epoch that is lost, or that is run twice, shows none of its rows twice."""
-    with _committing(case, registry) as life:
+    with committing(case, registry) as life:
         mend = f"What an attempt stages must not be published by another: name it in the commit data: see {GUIDE}"
-        first, second, *_ = _split(life.steps, 2)
+        first, second, *_ = split_steps(life.steps, 2)
         life.feed(first)
         life.commit(life.harness.checkpoint())
         life.harness.restore()
@@ -168,7 +178,7 @@ def check_aborted_epochs_leave_nothing(case: SinkCase, registry: Registry) -> No
 
 
 @contextmanager
-def _committing(case: SinkCase, registry: Registry) -> Iterator[SinkLife]:
+def committing(case: SinkCase, registry: Registry) -> Iterator[SinkLife]:
     """A life of a sink that takes part in commits; a failure on the way names the sink."""
     with empty_folder() as folder, SinkLife(case, registry, folder) as life:
         operator = life.subject.operator()
@@ -186,7 +196,8 @@ def _committing(case: SinkCase, registry: Registry) -> Iterator[SinkLife]:
             raise failure_of(life.name, "while epochs are committed", error) from error
 
 
-def _split(steps: Sequence[Step], parts: int) -> list[Sequence[Step]]:
+def split_steps(steps: Sequence[Step], parts: int) -> list[Sequence[Step]]:
+    """So many parts, or more; the last ones may be empty."""
     size = max(1, -(-len(steps) // parts))
     found = [steps[start : start + size] for start in range(0, len(steps), size)]
     if len(found) < parts:

@@ -41,6 +41,7 @@ from arroyo_core.testing.conformance.sink_checks import SINK_CHECKS
 from arroyo_core.testing.conformance.source_checks import SOURCE_CHECKS, read_all
 from arroyo_core.testing.conformance.storage_checks import STORAGE_CHECKS
 from arroyo_core.testing.conformance.subject import OperatorSubject, SourceSubject, empty_folder
+from arroyo_core.testing.conformance.token_checks import TOKEN_CHECKS
 
 PLUGIN = "plugin"
 
@@ -136,7 +137,7 @@ Runner = Callable[[Any, Conformance], None]
 def _checks_of(case: Case) -> list[tuple[str, Runner]]:
     match case:
         case SinkCase():
-            return [*_OPERATOR, *((name, _on_case(check)) for name, check in SINK_CHECKS.items())]
+            return [*_OPERATOR, *((name, _on_case(check)) for name, check in (SINK_CHECKS | TOKEN_CHECKS).items())]
         case OperatorCase():
             return [*_OPERATOR, *_RESULTS]
         case SourceCase():

@@ -145,6 +145,7 @@ def test_a_dead_letter_says_where_its_row_failed(opened):
         "_error_node": "operator",
         "_error_operator": "std.filter",
         "_error_plugin": f"arroyo-std {version('arroyo-std')}",
+        "_error_incarnation": "00000000000000a1",
         "_error_epoch": 1,
         "_error_subtask": 0,
         "_error_time": datetime.fromtimestamp(harness.clock.now_us() / 1e6, UTC),

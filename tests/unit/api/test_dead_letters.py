@@ -50,6 +50,7 @@ def test_an_operator_of_ones_own_makes_letters():
     assert letters.column("_error_position").to_pylist() == ["queue/7", None]
     assert letters.column("_error_plugin").to_pylist() == ["acme 3"] * 2
     assert letters.column("_error_udf").null_count == 2
+    assert letters.column("_error_incarnation").to_pylist() == ["00000000000000a1"] * 2
     assert is_dead_letters(letters.schema)
     assert original_schema(letters.schema) == STREAM.schema
 
@@ -58,6 +59,14 @@ def test_letters_have_neither_event_time_nor_keys():
     letters = dead_letter_schema(STREAM)
     assert (letters.timestamp_column, letters.key_columns) == (None, None)
     assert not is_dead_letters(STREAM.schema)
+
+
+def test_letters_of_before_there_were_incarnations_are_letters():
+    old = dead_letter_schema(STREAM).schema
+    old = old.remove(old.get_field_index("_error_incarnation"))
+    assert is_dead_letters(old)
+    assert original_schema(old) == STREAM.schema
+    assert not is_dead_letters(old.remove(old.get_field_index("_error_epoch")))
 
 
 @pytest.mark.parametrize("name", PROVENANCE.names)

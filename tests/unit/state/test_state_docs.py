@@ -57,10 +57,10 @@ def test_the_files_of_a_job_are_those_of_the_state_format(tmp_path):
     patterns = [re.compile(re.sub(r"\\\{\w+\\\}", r"[\\w%.]+", re.escape(shape))) for shape in shapes]
     files = [file for file in (tmp_path / "state").rglob("*") if file.is_file()]
     seen = {pattern.pattern for file in files for pattern in patterns if pattern.fullmatch(file.name)}
-    assert len(seen) == 6  # all but a request to stop and a function from Python
+    assert len(seen) == 7  # all but a request to stop and a function from Python
     for file in files:
         assert any(pattern.fullmatch(file.name) for pattern in patterns), file
-        if file.suffix in {".metadata", ".marker", ".claim"}:
+        if file.suffix in {".metadata", ".marker", ".claim", ".incarnation"}:
             content = file.read_bytes()
             assert content[:8] == b"ARROYOM1"
             assert content[8:40] == hashlib.sha256(content[40:]).digest()

@@ -72,6 +72,7 @@ class BadLines:
             "node": task.operator_id,
             "operator": task.operator_name,
             "plugin": _plugin(),
+            "incarnation": self._ctx.token.incarnation,
             "epoch": self._ctx.epoch,
             "subtask": task.task_index,
             "time": datetime.fromtimestamp(self._ctx.clock.now_us() / 1e6, UTC),

@@ -47,8 +47,9 @@ def decode_files(data: bytes) -> list[StagedFile]:
 def operator_folder(task_info: TaskInfo, state_id: str) -> str:
     """The staging folder of an operator: no other operator or job stages or cleans there.
 
-    `state_id` is that of the operator's tables. A fork may have the name of the job it came from, and both count
-    epochs on: by name alone, one would clean away what the other has staged.
+    `state_id` is that of the operator's tables: it follows from the job's incarnation. A fork, and a job of the same
+    name elsewhere, may write to the same folder and count the same epochs: by name alone, one would clean away what
+    the other has staged.
     """
     return f"{STAGING_FOLDER}/{task_info.job_id}.{task_info.operator_id}.{state_id}"
 

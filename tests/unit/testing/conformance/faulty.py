@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import tempfile
 import threading
 import uuid
@@ -14,6 +15,7 @@ from google.protobuf import struct_pb2
 from arroyo_core.api import (
     ArrowOperator,
     ArroyoSchema,
+    CommitToken,
     ConstructedOperator,
     Guarantee,
     OperatorConstructor,
@@ -219,7 +221,7 @@ class NamelessConfigError(Passing):
 
 
 class RowSink(Passing):
-    """Publishes rows as files, as it should: staged, and given a name that follows from the epoch."""
+    """Publishes rows as files, as it should: staged, and given a name that follows from the job and the epoch."""
 
     registered = "faulty.sound_sink"
 
@@ -249,7 +251,7 @@ class RowSink(Passing):
 
     def handle_commit(self, epoch, commit_data, ctx):
         for subtask, data in commit_data.get("rows", {}).items():
-            self.publish(f"{epoch}-{subtask}", data)
+            self.publish(f"{ctx.token.incarnation}-{epoch}-{subtask}", data)
 
     def publish(self, name, data):
         (self.folder / name).write_bytes(data)
@@ -283,6 +285,58 @@ class SinkThatForgets(RowSink):
 
     def publish(self, name, data):
         super().publish(name, getattr(self, "kept", b"[]"))
+
+
+class SinkThatKnowsEpochsByNumber(RowSink):
+    """Takes epoch 1 of a job whose state was removed for epoch 1 of the one before."""
+
+    registered = "faulty.knows_epochs_by_number"
+
+    def handle_commit(self, epoch, commit_data, ctx):
+        for subtask, data in commit_data.get("rows", {}).items():
+            if not (self.folder / f"{epoch}-{subtask}").exists():
+                self.publish(f"{epoch}-{subtask}", data)
+
+
+class LastValue(RowSink):
+    """Keeps the last row of each word: who writes last wins, whoever it is."""
+
+    registered = "faulty.last_writer_wins"
+
+    def routing_keys(self, inputs):
+        return [("word",)]
+
+    def handle_commit(self, epoch, commit_data, ctx):
+        self.update([row for data in commit_data.get("rows", {}).values() for row in ast.literal_eval(data.decode())])
+
+    def update(self, rows):
+        path = self.folder / "values"
+        found = ast.literal_eval(path.read_text()) if path.exists() else []
+        values = {row["word"]: row for row in [*found, *rows]}
+        path.write_text(repr(list(values.values())))
+
+
+class FencedLastValue(LastValue):
+    """As it should be: remembers the last token that it took, and refuses older ones."""
+
+    registered = "faulty.fenced"
+
+    def handle_commit(self, epoch, commit_data, ctx):
+        fence = self.folder / f".fence-{ctx.token.incarnation}"
+        if fence.exists() and ctx.token < CommitToken(ctx.token.incarnation, *map(int, fence.read_text().split())):
+            return
+        super().handle_commit(epoch, commit_data, ctx)
+        fence.write_text(f"{ctx.token.generation} {ctx.token.epoch}")
+
+
+class OverwritingSink(RowSink):
+    """Shows the rows of one epoch, that of the last commit."""
+
+    registered = "faulty.overwrites"
+
+    def handle_commit(self, epoch, commit_data, ctx):
+        for subtask, data in commit_data.get("rows", {}).items():
+            self.publish(str(subtask), data)
 
 
 class CarefulSink(RowSink):

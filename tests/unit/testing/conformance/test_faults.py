@@ -40,12 +40,13 @@ def fault(case, check):
 
 def published(folder):
     """The rows of all files of a folder."""
-    rows = [row for path in sorted(folder.iterdir()) for row in ast.literal_eval(path.read_text())]
+    files = [path for path in sorted(folder.iterdir()) if not path.name.startswith(".")]
+    rows = [row for path in files for row in ast.literal_eval(path.read_text())]
     return pa.Table.from_pylist(rows, schema=ROWS.schema)
 
 
-def sink(name):
-    return SinkCase(f"faulty.{name}", lambda folder: {"folder": str(folder)}, [ROWS], visible=published)
+def sink(name, rows=ROWS, **settings):
+    return SinkCase(f"faulty.{name}", lambda folder: {"folder": str(folder)}, [rows], visible=published, **settings)
 
 
 @pytest.mark.parametrize("check", ["any_cut_into_epochs", "no_state_outside_tables"])
@@ -136,6 +137,18 @@ SINK_FAULTS = [
     ("commits_twice", "commit_twice", "SinkThatCommitsTwice shows other rows .* when an epoch is committed twice"),
     ("shows_early", "nothing_visible_before_its_commit", "before the first checkpoint: .* too many"),
     ("forgets", "commit_after_a_crash", "when a fresh instance commits after a crash: .* missing"),
+    (
+        "overwrites",
+        "refuses_an_older_token",
+        "OverwritingSink shows other rows after a driver that lost the job has committed epoch 1 late, over those of "
+        "its successor: .*Refuse a token that is older than the last one you took .*docs/write-a-sink.md",
+    ),
+    (
+        "knows_epochs_by_number",
+        "another_incarnation",
+        "state was removed, and it counts epochs from 1 again: .* missing.* Know an epoch by ctx.token",
+    ),
+    ("promises", "refuses_an_older_token", "promises exactly once and takes no part in commits"),
     ("promises", "commit_twice", "promises exactly once and takes no part in commits: return True from is_committing"),
 ]
 
@@ -145,8 +158,28 @@ def test_a_fault_of_a_sink_is_named(operator, check, message):
     assert re.search(message, fault(sink(operator), check))
 
 
-def test_a_sound_sink_passes():
-    for check in Conformance("faulty", [sink("sound_sink")]).checks():
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ROWS,
+        # No word comes twice: only values that the kit moves make the two drivers differ.
+        pa.table({"word": ["a", "b", "c", "d"], "n": [1, 2, 3, 4]}),
+        pa.table({"word": ["a", "b"], "n": [1, 2]}),
+    ],
+)
+def test_a_sink_in_which_the_last_writer_wins_is_named(rows):
+    case = sink("last_writer_wins", rows, latest_by=["word"])
+    # It is right as long as there is one driver.
+    for name in ("every_row_once", "commit_twice", "commit_after_a_crash", "aborted_epochs_leave_nothing"):
+        run(case, name)
+    message = fault(case, "refuses_an_older_token")
+    assert "LastValue shows other rows after a driver that lost the job has committed epoch 1 late" in message
+    run(sink("fenced", rows, latest_by=["word"]), "refuses_an_older_token")
+
+
+@pytest.mark.parametrize("name", ["sound_sink", "fenced"])
+def test_a_sound_sink_passes(name):
+    for check in Conformance("faulty", [sink(name, latest_by=["word"] if name == "fenced" else ())]).checks():
         # Its config is a Struct that it does not look at.
         if check.case != "plugin" and check.name != "config_mistakes":
             check.run()
