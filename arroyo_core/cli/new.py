@@ -32,7 +32,7 @@ def new_plugin(args: argparse.Namespace) -> int:
 
     names = plugin_names(args.name, args.prefix)
     target = render_plugin(names, args.into)
-    print(f"Made {target} with the operator {names.prefix}.running_count. Next:")
+    print(f"Made {target} with {names.prefix}.running_count and a sink, {names.prefix}.sqlite_upsert. Next:")
     print(f"  cd {target}")
     print("  pip install -e . pytest hypothesis")
     print("  pytest            # its tests, and the rules that every operator must keep")

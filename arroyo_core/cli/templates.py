@@ -50,11 +50,11 @@ def udf_names(distribution: str, prefix: str | None = None) -> Names:
 
 
 def render_plugin(names: Names, into: Path) -> Path:
-    """A plugin with one operator and its tests, in a new folder; raises `TemplateError` where there is one already."""
+    """An operator, a sink and their tests, in a new folder; raises `TemplateError` where there is one already."""
 
     def apply(text: str) -> str:
         text = text.replace("arroyo-template", names.distribution).replace("arroyo_template", names.package)
-        return re.sub(r"\btemplate(?=\.running_count| = )", names.prefix, text)
+        return re.sub(r"\btemplate(?=\.(running_count|sqlite_upsert)| = )", names.prefix, text)
 
     return _render(_template("plugin", "plugins"), "arroyo_template", names, into, apply)
 

@@ -207,6 +207,17 @@ def _start_latest(backend: ParquetBackend) -> Start:
         checkpoint=resolution.checkpoint,
         next_epoch=resolution.next_epoch,
         needs_commit=resolution.kind is ResolutionKind.REPLAY_COMMIT,
+        warnings=_starting_over(backend) if resolution.kind is ResolutionKind.FRESH else (),
+    )
+
+
+def _starting_over(backend: ParquetBackend) -> tuple[str, ...]:
+    """What to say where a job that has published checkpoints has none."""
+    if not backend.read_facts().incarnations - {backend.incarnation}:
+        return ()
+    return (
+        f"job {backend.job_id!r} had checkpoints, and they are gone: it starts over as another incarnation, and sinks "
+        "get rows again that they have",
     )
 
 

@@ -40,7 +40,6 @@ from arroyo_core.runtime.udf_changes import record_udfs
 from arroyo_core.state import ParquetBackend, merge_operator_metadata
 from arroyo_core.state.failures import DamagedStateError, StorageError
 
-
 logger = logging.getLogger(__name__)
 
 

@@ -72,7 +72,7 @@ class Ownership:
             )
 
     def mark_published(self) -> None:
-        """Note that the incarnation has a checkpoint; called before the first commit. A second marker changes nothing."""
+        """Note that the incarnation has a checkpoint; called before its first commit. Twice is as good as once."""
         if self._claim is None or self._has_marker:
             return
         path = paths.incarnation_marker(self._job_id, self._claim.incarnation)

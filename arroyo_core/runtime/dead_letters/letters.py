@@ -124,14 +124,14 @@ def _with_folders(reader: pq.ParquetFile, schema: pa.Schema, folders: Mapping[st
     """The columns of `schema`, in its order; those of folders as text, those that are missing as null."""
     written = set(reader.schema_arrow.names)
     rows = reader.read(columns=[name for name in schema.names if name in written and name not in folders])
-    for field in schema:
-        if field.name in folders:
-            values = pa.array([folders[field.name]] * reader.metadata.num_rows, pa.string())
-        elif field.name not in written:
-            values = pa.nulls(reader.metadata.num_rows, field.type)
+    for column in schema:
+        if column.name in folders:
+            values = pa.array([folders[column.name]] * reader.metadata.num_rows, pa.string())
+        elif column.name not in written:
+            values = pa.nulls(reader.metadata.num_rows, column.type)
         else:
             continue
-        rows = rows.append_column(field.name, values)
+        rows = rows.append_column(column.name, values)
     return rows.select(schema.names)
 
 

@@ -75,7 +75,7 @@ def test_a_key_that_cannot_be_counted_is_refused():
         construct(key="word").operator.output_schema([stream])
 
 
-def test_the_plugin_registers_its_operator():
+def test_the_plugin_registers_its_operators():
     registry = Registry()
     arroyo_register(registry)
-    assert list(registry.constructors) == ["template.running_count"]
+    assert list(registry.constructors) == ["template.running_count", "template.sqlite_upsert"]

@@ -16,6 +16,7 @@ from google.protobuf import json_format, struct_pb2
 from arroyo_core.api import (
     ArrowOperator,
     ArroyoSchema,
+    CommitToken,
     ConstructedOperator,
     OperatorConstructor,
     Origin,
@@ -42,6 +43,11 @@ class Trace:
 
     calls: list[tuple[str, int, str]] = field(default_factory=list)
     committed: list[tuple[int, list[dict]]] = field(default_factory=list)
+    #: What `test.last` keeps: a number by key, and the tokens it has taken.
+    values: dict[int, int] = field(default_factory=dict)
+    tokens: list[CommitToken] = field(default_factory=list)
+    #: Called by `test.last` at the beginning of each commit.
+    on_commit: Callable[[CommitToken], None] = lambda _: None
     #: Called by a source that has nothing more for now.
     on_wait: Callable[[], None] = lambda: None
 
@@ -312,11 +318,33 @@ class Committed(ArrowOperator):
         self.trace.committed.append((epoch, rows))
 
 
+class Last(Committed):
+    """Keeps the last number of each key: who commits last wins, unless it `honours` tokens."""
+
+    def name(self):
+        return "test.last"
+
+    def __init__(self, config, trace):
+        super().__init__(config, trace)
+        self.honours = bool(config.get("honours"))
+
+    def handle_commit(self, epoch, commit_data, ctx):
+        self.trace.on_commit(ctx.token)
+        if self.honours and self.trace.tokens and ctx.token < self.trace.tokens[-1]:
+            ctx.warn("a driver that lost the job is refused")
+            ctx.count("refused")
+            return
+        self.trace.tokens.append(ctx.token)
+        for data in commit_data["staged"].values():
+            self.trace.values.update({row["key"]: row["n"] for row in json.loads(data)})
+
+
 OPERATORS = {
     "test.rows": Rows,
     "test.passing": Passing,
     "test.totals": Totals,
     "test.sink": Committed,
+    "test.last": Last,
     "test.sieve": Sieve,
     "test.sums": Sums,
 }

@@ -12,3 +12,11 @@ class RunningCountConfig(_message.Message):
     key: str
     column: str
     def __init__(self, key: _Optional[str] = ..., column: _Optional[str] = ...) -> None: ...
+
+class SqliteUpsertConfig(_message.Message):
+    __slots__ = ("path", "key")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    key: str
+    def __init__(self, path: _Optional[str] = ..., key: _Optional[str] = ...) -> None: ...

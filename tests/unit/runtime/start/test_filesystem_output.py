@@ -1,5 +1,6 @@
 """Files of `filesystem.sink` when a job goes back, begins anew, or is forked: none is torn, none is lost."""
 
+import shutil
 from collections import Counter
 from contextlib import closing
 
@@ -8,11 +9,12 @@ import pytest
 
 from arroyo_core.graph import plan_text
 from arroyo_core.plugin import installed_plugins
-from arroyo_core.runtime.events import Committed, Published
+from arroyo_core.runtime.events import Committed, EpochAccepted, Published
 from arroyo_core.runtime.job import Job
 from arroyo_core.runtime.lanes import InlineLanes
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.runtime.start import StartOptions
+from arroyo_core.state import ownership
 from arroyo_core.state.fork import ForkSource
 
 PIPELINE = """\
@@ -44,10 +46,15 @@ class Files:
     def kill(self, kind, epoch, options=None):
         with closing(self.job(options)) as job:
             job.begin()
-            while True:
-                event = job.step()
-                if isinstance(event, kind) and event.epoch == epoch:
-                    return
+            go_on_until(job, kind, epoch)
+
+    def swap_disks(self):
+        """Go to the other machine: what was below `state` is out of sight there."""
+        other, state, between = self.folder / "other", self.folder / "state", self.folder / "between"
+        other.mkdir(exist_ok=True)
+        state.rename(between)
+        other.rename(state)
+        between.rename(other)
 
     def numbers(self):
         """How often each number is in a file that a reader would see."""
@@ -61,9 +68,62 @@ class Files:
         return [path for path in self.out.rglob("*") if "_arroyo_staging" in path.parts and path.is_file()]
 
 
+def go_on_until(job, kind, epoch):
+    while True:
+        event = job.step()
+        if isinstance(event, kind) and event.epoch == epoch:
+            return
+
+
 @pytest.fixture
 def files(tmp_path):
     return Files(tmp_path)
+
+
+def test_two_deployments_with_equal_paths_of_state_share_a_folder(files):
+    """Each has a disk of its own, on which its state has the same path; the folder of the sink is one for both."""
+    with closing(files.job()) as one:
+        one.begin()
+        go_on_until(one, Published, 1)
+        assert files.staged()
+        files.swap_disks()
+        # Counts the same epochs, and sweeps what it knows as its own.
+        assert files.job().run().is_finished
+        files.swap_disks()
+        while not one.is_ended:
+            one.step()
+    assert files.numbers() == Counter(dict.fromkeys(range(5000), 2))
+    assert files.staged() == []
+
+
+@pytest.mark.parametrize("removed", ["state/files", "state/files/checkpoints"])
+def test_a_job_whose_state_was_removed_writes_all_rows_again(files, removed):
+    files.job().run()
+    shutil.rmtree(files.folder / removed)
+    assert files.job().run().source_rows == 5000
+    assert files.numbers() == Counter(dict.fromkeys(range(5000), 2))
+
+
+def test_what_drivers_staged_that_died_before_the_first_checkpoint_is_swept(files):
+    for _ in range(3):
+        files.kill(EpochAccepted, 1)
+    assert len(files.staged()) == 3
+    files.job().run()
+    assert files.numbers() == Counter(range(5000))
+    assert files.staged() == []
+
+
+def test_what_was_staged_before_there_were_incarnations_is_committed_and_swept(files, monkeypatch):
+    with monkeypatch.context() as before:
+        before.setattr(ownership, "_INCARNATION_BYTES", 0)
+        files.kill(EpochAccepted, 2)
+        files.kill(Published, 2)
+    (marker,) = files.folder.rglob("*.incarnation")
+    marker.unlink()
+    assert files.staged()
+    files.job().run()
+    assert files.numbers() == Counter(range(5000))
+    assert files.staged() == []
 
 
 def test_an_epoch_that_was_staged_and_given_up_never_becomes_visible(files):
