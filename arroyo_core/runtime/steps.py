@@ -233,12 +233,13 @@ class JobSteps:
         """Have every sink commit, then mark the epoch; what they counted and warned of, by operator id."""
         try:
             said = commit_epoch(self._plan, self._plugins, checkpoint, self._backend, self._clock)
+            self._backend.mark_committed(checkpoint.epoch)
         except Exception:
-            # A sink may have refused this driver, or not have found what another one has moved already.
+            # Another driver may be the reason: a sink has refused this one, or misses what that one has moved already,
+            # or the epoch is an old one by now, and deleted.
             with contextlib.suppress(StorageError):
                 self._backend.check_commit(checkpoint.epoch)
             raise
-        self._backend.mark_committed(checkpoint.epoch)
         return said
 
 
