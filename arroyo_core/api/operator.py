@@ -206,7 +206,10 @@ class ArrowOperator(_Described):
     def handle_commit(self, epoch: int, commit_data: Mapping[str, Mapping[int, bytes]], ctx: OperatorContext) -> None:
         """Make the epoch's effects visible: `{table: {subtask: bytes}}` is what the subtasks staged.
 
-        Called after the checkpoint is durable, again after a crash: must be idempotent.
+        Called after the checkpoint is durable, again after a crash: must be idempotent. Called on the driver, once for
+        all subtasks, on an instance of its own without `on_start`, and after a look whether this driver still has the
+        job. It may lose it in the next moment: what replaces other values must refuse an older `ctx.token`. An epoch is
+        known by `ctx.token.incarnation` and its number. Raise `ExternalError` where a retry may help.
         """
         return
 

@@ -53,7 +53,9 @@ def test_a_driver_that_lost_the_job_brings_nothing_back(path):
         harness.commit(staged)
         harness.process(rows(a=2))
         harness.commit(harness.checkpoint())
-        harness.commit(staged, token=token)
+        with pytest.raises(OperatorError, match="has rows of a newer driver") as refused:
+            harness.commit(staged, token=token)
+        assert retry_hint(refused.value) is RetryHint.NO_RETRY
         assert latest(path) == {"a": 2, "b": 1}
 
 

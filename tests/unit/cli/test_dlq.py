@@ -195,6 +195,18 @@ def test_letters_in_folders_by_column_are_found_and_replayed(shop, capsys):
     assert shop.out() == {**dict.fromkeys(GOOD, 2), **REPLAYED}
 
 
+def test_letters_of_before_there_were_incarnations_are_shown_and_replayed(shop, capsys):
+    assert all(len(letter["incarnation"]) == 16 for letter in show(shop, capsys))
+    for path in Path(shop.dead).glob("*.parquet"):
+        pq.write_table(pq.read_table(path).drop_columns("_error_incarnation"), path)
+    assert [letter["incarnation"] for letter in show(shop, capsys)] == [None] * 3
+    shop.write(MENDED)
+    before = shop.out()
+    assert shop.replay() == 0
+    assert (shop.out() - before).total() == 3
+    assert show(shop, capsys) == []
+
+
 def test_a_dry_run_changes_nothing(shop, capsys):
     shop.write(MENDED)
     before = sorted(shop.folder.rglob("*"))

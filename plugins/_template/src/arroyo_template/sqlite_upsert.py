@@ -19,7 +19,7 @@ from arroyo_core.api import (
     OperatorContext,
 )
 from arroyo_core.errors import ConfigError, ExternalError
-from arroyo_core.state import global_table_config
+from arroyo_core.state import FencedError, global_table_config
 
 if TYPE_CHECKING:
     from arroyo_core.proto.state_pb2 import TableConfig
@@ -98,8 +98,7 @@ class SqliteUpsert(ArrowOperator):
         token = ctx.token
         fence = (token.incarnation, ctx.task_info.operator_id, token.generation, token.epoch)
         if not database.execute(_TAKE, fence).rowcount:
-            # This driver has lost the job, and its rows are older than those that are there.
-            ctx.warn(f"epoch {token.epoch} of generation {token.generation} came too late, and is left out")
-            return
+            # Its rows are older than those that are there.
+            raise FencedError(f"{self._path} has rows of a newer driver than {token}: this one must stop")
         database.executemany("insert or replace into latest values (?, ?)", rows)
         ctx.count("upserted_rows", len(rows))

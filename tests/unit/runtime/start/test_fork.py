@@ -53,6 +53,8 @@ def test_the_forked_checkpoint_is_the_new_jobs_own(runs, fork):
     assert {operator.operator_metadata.job_id for operator in found.operators} == {"copy"}
     assert all(paths.check_reference("copy", path) for path in referenced_paths(found))
     assert found.attempt_id != runs.checkpoint(2).attempt_id
+    assert found.incarnation == runs.checkpoint(3, "copy").incarnation
+    assert found.incarnation not in {"", runs.checkpoint(2).incarnation}
 
 
 def test_every_later_checkpoint_says_where_the_job_came_from(runs, fork):
