@@ -137,7 +137,7 @@ Runner = Callable[[Any, Conformance], None]
 def _checks_of(case: Case) -> list[tuple[str, Runner]]:
     match case:
         case SinkCase():
-            return [*_OPERATOR, *((name, _on_case(check)) for name, check in (SINK_CHECKS | TOKEN_CHECKS).items())]
+            return [*_OPERATOR, *((name, _on_case(check)) for name, check in {**SINK_CHECKS, **TOKEN_CHECKS}.items())]
         case OperatorCase():
             return [*_OPERATOR, *_RESULTS]
         case SourceCase():
