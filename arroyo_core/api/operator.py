@@ -68,6 +68,17 @@ class _Described(ABC):
         """The state tables, by name; see `arroyo_core.state.global_table_config`."""
         return {}
 
+    def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str]:
+        """The settings without which its tables would be misread: by label, as people are to read them.
+
+        Called at plan time, with the types of the inputs (a source has none), and kept in every checkpoint. A job does
+        not start from a checkpoint where one of them was another, until a person allows it. So only what the columns of
+        a table do not tell, and what would make its rows mean something else: the size of a window, the column of a
+        sum; not how often something is sent. Equal settings have equal texts (`1h`, also where `60m` is written), and
+        labels do not depend on settings: one that a checkpoint does not have is not compared.
+        """
+        return {}
+
     @abstractmethod
     def guarantee(self) -> Guarantee:
         """How often a row counts here when an epoch is run again or the job restarts; shown in plans.

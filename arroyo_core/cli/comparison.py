@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from arroyo_core.cli.formats import format_size
 from arroyo_core.runtime.comparison import OperatorChange
+from arroyo_core.runtime.setting_changes import describe_changes
 from arroyo_core.runtime.udf_changes import UdfChange, changed_udfs
 from arroyo_core.state.fork import ForkOrigin
 
@@ -27,7 +29,8 @@ def comparison_json(
 ) -> dict[str, object]:
     return {
         "against": {"url": origin.url, "job": origin.job, "epoch": origin.epoch},
-        "needs_allow_drop": needs_allow_drop(changes),
+        "needs_allow_drop": any(change.needs_allow_drop for change in changes),
+        "needs_allow_change": [change.operator_id for change in changes if change.needs_allow_change],
         "needs_accept_udf_change": [udf.name for udf in changed_udfs(udfs)],
         "udfs": [
             {"name": udf.name, "verdict": udf.verdict.value, "before": udf.before or None, "after": udf.after or None}
@@ -40,6 +43,8 @@ def comparison_json(
                 "verdict": change.kind.value,
                 "reason": change.reason,
                 "needs_allow_drop": change.needs_allow_drop,
+                "needs_allow_change": change.needs_allow_change,
+                "changed_settings": [asdict(setting) for setting in change.settings],
                 "reads_from_its_beginning": change.is_source and change.begins_anew,
                 "tables": [
                     {
@@ -57,8 +62,9 @@ def comparison_json(
     }
 
 
-def needs_allow_drop(changes: Sequence[OperatorChange]) -> bool:
-    return any(change.needs_allow_drop for change in changes)
+def needs_consent(changes: Sequence[OperatorChange]) -> bool:
+    """Whether a start would be refused until a person allows something of this."""
+    return any(change.needs_allow_drop or change.needs_allow_change for change in changes)
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -83,6 +89,11 @@ def _verdict(changes: Sequence[OperatorChange], udfs: Sequence[UdfChange]) -> st
     lost = [change.operator_id for change in changes if change.needs_allow_drop]
     if lost:
         verdicts.append(f"State would be lost ({', '.join(lost)}): the pipeline starts from it only with --allow-drop.")
+    misread = [change for change in changes if change.needs_allow_change]
+    if misread:
+        flags = " ".join(f"--allow-change {change.operator_id}" for change in misread)
+        what = "; ".join(f"{change.operator_id} changed: {describe_changes(change.settings)}" for change in misread)
+        verdicts.append(f"State would be misread ({what}): the pipeline starts from it only with {flags}.")
     changed = [udf.name for udf in changed_udfs(udfs)]
     if changed:
         flags = " ".join(f"--accept-udf-change {name}" for name in changed)

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from arroyo_core.cli.arguments import checkpoint, parallelism
 from arroyo_core.cli.bundles import add_insecure, bundle_opener
-from arroyo_core.cli.comparison import comparison_json, comparison_text, needs_allow_drop
+from arroyo_core.cli.comparison import comparison_json, comparison_text, needs_consent
 from arroyo_core.cli.exits import MISTAKE, OK
 from arroyo_core.cli.parameters import add_set, given_parameters
 from arroyo_core.errors import SetupError
@@ -37,7 +37,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         type=checkpoint,
         metavar="URL[#JOB[@EPOCH]]",
         help="also compare the pipeline with a checkpoint; the exit code is 2 if a start would need "
-        "--allow-drop or --accept-udf-change",
+        "--allow-drop, --allow-change or --accept-udf-change",
     )
     add_insecure(parser)
     add_set(parser)
@@ -71,4 +71,4 @@ def plan(args: argparse.Namespace) -> int:
     else:
         print(VIEWS[args.format](pipeline), end="\n")
         print(comparison_text(found.origin, changes, udfs), end="")
-    return MISTAKE if needs_allow_drop(changes) or changed_udfs(udfs) else OK
+    return MISTAKE if needs_consent(changes) or changed_udfs(udfs) else OK

@@ -37,6 +37,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="go on though the user functions of NAME (an alias, bundle or distribution) changed; may be repeated",
     )
+    group.add_argument(
+        "--allow-change",
+        action="append",
+        default=[],
+        metavar="NODE",
+        help="let NODE go on with its state as it is, though settings changed that the state depends on; may be "
+        "repeated; `arroyo plan --against` shows them",
+    )
 
 
 def start_options(args: argparse.Namespace) -> StartOptions:
@@ -50,4 +58,5 @@ def start_options(args: argparse.Namespace) -> StartOptions:
         fork_from=args.fork_from,
         allow_drop=args.allow_drop,
         accept_udf_changes=frozenset(args.accept_udf_change),
+        allow_changes=frozenset(args.allow_change),
     )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from google.protobuf.message import Message
 
-from arroyo_core.api import ConstructedOperator, DisplayableOperator, Guarantee
+from arroyo_core.api import ArroyoSchema, ConstructedOperator, DisplayableOperator, Guarantee
 from arroyo_core.api.registry import APPLICATION
 from arroyo_core.errors import PluginError
 from arroyo_core.graph.config import read_config
@@ -16,6 +16,7 @@ from arroyo_core.graph.field_options import OptionError
 from arroyo_core.graph.foreign import PluginBoundary
 from arroyo_core.graph.guarantees import NodeGuarantee
 from arroyo_core.graph.mistakes import Mistakes, nearest
+from arroyo_core.graph.plan import Setting
 from arroyo_core.graph.spec import NodeSpec
 from arroyo_core.plugin import PluginSet
 
@@ -61,6 +62,19 @@ class PlannedOperator:
         if level is None or reason is None:
             return NodeGuarantee(Guarantee.NONE, "the operator fails to say what it guarantees")
         return NodeGuarantee(level, self.boundary.environment.redact(reason), is_end=self.is_source or self.is_sink)
+
+    def settings(self, inputs: Sequence[ArroyoSchema]) -> dict[str, Setting]:
+        """The settings that its state depends on, shown without values of the environment."""
+        inner = self.constructed.inner
+        found = self.boundary.call("state_settings()", lambda: dict(inner.state_settings(inputs)), expected=dict)
+        redact = self.boundary.environment.redact
+        settings = {}
+        for label, value in (found or {}).items():
+            if not (isinstance(label, str) and isinstance(value, str)):
+                self.boundary.add_fault(f"state_settings() returned {label!r}: {value!r}, and both must be str")
+                continue
+            settings[label] = Setting.of(value, text=redact(value))
+        return settings
 
 
 def construct_operator(

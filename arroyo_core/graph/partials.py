@@ -56,5 +56,6 @@ def _partial(node: Node, operator: PlannedOperator, *, width: int) -> Node | Non
         parallelism=width,
         output_schema=output,
         side_schemas={},
+        settings={},
         partial_of=node.id,
     )

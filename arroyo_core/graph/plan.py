@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -20,6 +21,19 @@ class Routing(StrEnum):
     REBALANCE = "rebalance"
 
 
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting that state depends on: what may be shown of it, and a digest of it by which it is compared."""
+
+    text: str
+    digest: bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, value: str, *, text: str | None = None) -> Setting:
+        """`text` is shown instead of the value, where that came from the environment."""
+        return cls(value if text is None else text, hashlib.sha256(value.encode()).digest()[:16])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     """An operator of the pipeline. `config` is its serialised protobuf message."""
@@ -33,6 +47,8 @@ class Node:
     #: The distribution and version of the plugin that the plan was made with.
     origin: Origin
     side_schemas: Mapping[str, ArroyoSchema] = field(default_factory=dict, repr=False)
+    #: By label: the settings without which its state would be misread.
+    settings: Mapping[str, Setting] = field(default_factory=dict, repr=False)
     #: The node for whose operator this one makes the rows fewer, with the same operator name and config.
     partial_of: str | None = None
 

@@ -199,6 +199,7 @@ def _assemble(
             output_schema=typed[name].output_schema,
             origin=operators[name].boundary.origin,
             side_schemas=typed[name].side_schemas,
+            settings=operators[name].settings(typed[name].input_schemas),
         )
         for name in order
     }

@@ -259,21 +259,38 @@ class DistributionDigest(_message.Message):
     sha256: bytes
     def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., sha256: _Optional[bytes] = ...) -> None: ...
 
+class RecordedSetting(_message.Message):
+    __slots__ = ("text", "digest")
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    text: str
+    digest: bytes
+    def __init__(self, text: _Optional[str] = ..., digest: _Optional[bytes] = ...) -> None: ...
+
 class RecordedNode(_message.Message):
-    __slots__ = ("operator_id", "operator", "distribution", "version", "is_source", "inputs")
+    __slots__ = ("operator_id", "operator", "distribution", "version", "is_source", "inputs", "settings")
+    class SettingsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: RecordedSetting
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[RecordedSetting, _Mapping]] = ...) -> None: ...
     OPERATOR_ID_FIELD_NUMBER: _ClassVar[int]
     OPERATOR_FIELD_NUMBER: _ClassVar[int]
     DISTRIBUTION_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     IS_SOURCE_FIELD_NUMBER: _ClassVar[int]
     INPUTS_FIELD_NUMBER: _ClassVar[int]
+    SETTINGS_FIELD_NUMBER: _ClassVar[int]
     operator_id: str
     operator: str
     distribution: str
     version: str
     is_source: bool
     inputs: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, operator_id: _Optional[str] = ..., operator: _Optional[str] = ..., distribution: _Optional[str] = ..., version: _Optional[str] = ..., is_source: _Optional[bool] = ..., inputs: _Optional[_Iterable[str]] = ...) -> None: ...
+    settings: _containers.MessageMap[str, RecordedSetting]
+    def __init__(self, operator_id: _Optional[str] = ..., operator: _Optional[str] = ..., distribution: _Optional[str] = ..., version: _Optional[str] = ..., is_source: _Optional[bool] = ..., inputs: _Optional[_Iterable[str]] = ..., settings: _Optional[_Mapping[str, RecordedSetting]] = ...) -> None: ...
 
 class RecordedNodes(_message.Message):
     __slots__ = ("nodes",)

@@ -1,6 +1,7 @@
 """A pipeline beside a checkpoint: which state it takes over, and which it has no place for; pure.
 
-State belongs to the id of a node. What nobody takes over is dropped only when a person says so.
+State belongs to the id of a node. What nobody takes over is dropped, and what would be misread is taken over, only when
+a person says so.
 """
 
 from __future__ import annotations
@@ -20,6 +21,12 @@ from arroyo_core.proto.state_pb2 import (
     TableCheckpointMetadata,
 )
 from arroyo_core.runtime.declarations import DeclaredOperator
+from arroyo_core.runtime.setting_changes import (
+    SettingChange,
+    compare_settings,
+    describe_changes,
+    record_settings,
+)
 from arroyo_core.state.compatibility import derive_mismatch, derive_version_mismatch
 from arroyo_core.state.config import uses_two_phase_commit
 from arroyo_core.state.merge import operators_by_id, table_files
@@ -32,6 +39,8 @@ class ChangeKind(StrEnum):
     """What becomes of a node."""
 
     REUSED = "reused"
+    #: It has other settings than those its state was written with, and would misread it.
+    CHANGED = "changed"
     NEW = "new"
     REMOVED = "removed"
     #: It cannot take over what the checkpoint holds under its id.
@@ -70,6 +79,8 @@ class OperatorChange:
     #: Names of tables that the pipeline has no place for, empty ones included.
     left_out: frozenset[str] = frozenset()
     is_source: bool = False
+    #: The settings that changed since, of those that its state depends on.
+    settings: tuple[SettingChange, ...] = ()
 
     @property
     def dropped(self) -> tuple[StoredTable, ...]:
@@ -79,6 +90,13 @@ class OperatorChange:
     @property
     def needs_allow_drop(self) -> bool:
         return bool(self.dropped)
+
+    @property
+    def needs_allow_change(self) -> bool:
+        """Whether it takes over state that its settings would misread."""
+        return bool(self.settings) and any(
+            not table.is_empty and table.name not in self.left_out for table in self.tables
+        )
 
     @property
     def begins_anew(self) -> bool:
@@ -99,6 +117,7 @@ def record_nodes(plan: Plan) -> bytes:
             version=node.origin.version,
             is_source=not inputs,
             inputs=inputs,
+            settings=record_settings(node.settings),
         )
     return recorded.SerializeToString()
 
@@ -148,6 +167,15 @@ def describe_drops(changes: Iterable[OperatorChange]) -> str:
     return "\n".join(lines)
 
 
+def describe_misread(changes: Iterable[OperatorChange]) -> str:
+    """Which settings changed, a line for each operator."""
+    return "\n".join(
+        f"  {change.operator_id} ({change.operator}), changed: {describe_changes(change.settings)}"
+        f"{_pending(change.tables)}"
+        for change in changes
+    )
+
+
 def _compare(
     declared: DeclaredOperator,
     stored: OperatorCheckpointMetadata | None,
@@ -164,8 +192,10 @@ def _compare(
         tables=tables,
         is_source=declared.is_source,
     )
-    if recorded is not None and recorded.operator != declared.operator:
-        return _replaced(change, recorded)
+    if recorded is not None:
+        if recorded.operator != declared.operator:
+            return _replaced(change, recorded)
+        change = replace(change, settings=compare_settings(recorded.settings, declared.settings))
     if stored is None:
         # A checkpoint of an older version says nothing of nodes without tables: then they have no state either way.
         is_new = recorded is None and (is_recorded or bool(declared.tables))
@@ -180,8 +210,14 @@ def _compare(
     if lost:
         names = ", ".join(map(str, lost))
         reason = f"it no longer declares table{'s' if len(lost) > 1 else ''} {names}{_pending(lost)}"
+        if change.needs_allow_change:
+            reason += f"; changed: {describe_changes(change.settings)}"
         return replace(change, kind=ChangeKind.INCOMPATIBLE, reason=reason)
-    return replace(change, reason=_reuse(declared, stored, recorded, tables))
+    reuse = _reuse(declared, stored, recorded, tables)
+    if change.needs_allow_change:
+        reasons = [describe_changes(change.settings) + _pending(tables), *([reuse] if reuse else [])]
+        return replace(change, kind=ChangeKind.CHANGED, reason="; ".join(reasons))
+    return replace(change, reason=reuse)
 
 
 def _replaced(change: OperatorChange, recorded: RecordedNode) -> OperatorChange:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from arroyo_core.api import ArrowCollector, ArrowOperator, CommitToken, Origin, SystemClock, Watermark
-from arroyo_core.graph.plan import Node, Plan
+from arroyo_core.graph.plan import Node, Plan, Setting
 from arroyo_core.plugin import PluginSet
 from arroyo_core.proto.state_pb2 import TableConfig
 from arroyo_core.runtime.assembly import construct, task_info
@@ -24,7 +24,7 @@ _NOWHERE = "memory://arroyo-declarations"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredOperator:
-    """A node of a plan, and the tables its operator declares."""
+    """A node of a plan, the tables its operator declares, and the settings that these depend on."""
 
     id: str
     operator: str
@@ -33,6 +33,7 @@ class DeclaredOperator:
     is_committing: bool = False
     inputs: tuple[str, ...] = ()
     tables: Mapping[str, TableConfig] = field(default_factory=dict, repr=False)
+    settings: Mapping[str, Setting] = field(default_factory=dict, repr=False)
 
 
 def declare_operators(plan: Plan, plugins: PluginSet) -> list[DeclaredOperator]:
@@ -54,6 +55,7 @@ def declare_operators(plan: Plan, plugins: PluginSet) -> list[DeclaredOperator]:
                 is_committing=inner.is_committing(),
                 inputs=plan.written_inputs(node.id),
                 tables=tables,
+                settings=node.settings,
             )
         )
     return declared

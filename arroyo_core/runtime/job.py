@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import asdict
 from typing import Protocol
 
 from arroyo_core.api import Clock, SystemClock
@@ -274,6 +275,9 @@ class Job:
             self._log.add_note(
                 "UdfChangeAccepted", {"name": change.name, "before": change.before, "after": change.after}
             )
+        for node in start.setting_changes:
+            for setting in node.settings:
+                self._log.add_note("SettingChangeAllowed", {"node": node.operator_id, **asdict(setting)})
         self.result.resumed_from = start.parent_epoch
         self.result.is_finished = start.checkpoint is not None and start.checkpoint.is_final
         self._stop_file = StopFile.at(self._backend.storage.url, self.plan.job_id, self._backend.generation)

@@ -20,7 +20,14 @@ from arroyo_core.graph.plan import Plan
 from arroyo_core.plugin import PluginSet
 from arroyo_core.proto.state_pb2 import CheckpointMetadata
 from arroyo_core.runtime.adaptation import adapt_checkpoint
-from arroyo_core.runtime.comparison import NODES, compare_plan, describe_drops, record_nodes
+from arroyo_core.runtime.comparison import (
+    NODES,
+    OperatorChange,
+    compare_plan,
+    describe_drops,
+    describe_misread,
+    record_nodes,
+)
 from arroyo_core.runtime.declarations import declare_operators
 from arroyo_core.runtime.udf_changes import ACCEPTED, UdfChange, changed_udfs, compare_udfs, record_accepted
 from arroyo_core.state import ParquetBackend, ResolutionKind
@@ -59,6 +66,8 @@ class StartOptions:
     allow_drop: bool = False
     #: Names of user functions that may be others than those the checkpoint was written with.
     accept_udf_changes: frozenset[str] = frozenset()
+    #: Ids of nodes that take over their state as it is, though their settings are not those it was written with.
+    allow_changes: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         chosen = [self.from_epoch is not None, self.is_fresh, self.fork_from is not None]
@@ -87,6 +96,8 @@ class Start:
     warnings: tuple[str, ...] = ()
     #: Changes of user functions that a person accepted for this start.
     udf_changes: tuple[UdfChange, ...] = ()
+    #: Nodes whose settings a person allowed to have changed for this start.
+    setting_changes: tuple[OperatorChange, ...] = ()
     #: Belongs into the properties of every checkpoint that the job publishes.
     properties: Mapping[str, bytes] = field(default_factory=dict)
 
@@ -147,7 +158,7 @@ def _decide(backend: ParquetBackend, plan: Plan, plugins: PluginSet, options: St
         start = _start_fork(fork, backend.job_id)
     start = replace(start, properties={**_inherited(start.checkpoint), NODES: record_nodes(plan)})
     start = _accept_udfs(start, plan, options.accept_udf_changes)
-    return _Decision(start=_fit(start, plan, plugins, allow_drop=options.allow_drop), fork=fork)
+    return _Decision(start=_fit(start, plan, plugins, options), fork=fork)
 
 
 def _accept_udfs(start: Start, plan: Plan, accepted: frozenset[str]) -> Start:
@@ -181,24 +192,46 @@ def _accept_udfs(start: Start, plan: Plan, accepted: frozenset[str]) -> Start:
     )
 
 
-def _fit(start: Start, plan: Plan, plugins: PluginSet, *, allow_drop: bool) -> Start:
+def _fit(start: Start, plan: Plan, plugins: PluginSet, options: StartOptions) -> Start:
     """Compare the pipeline with the checkpoint, and leave out what it has no place for."""
+    _check_nodes(plan, options.allow_changes)
     if start.checkpoint is None:
         return start
     operators = declare_operators(plan, plugins)
     changes = compare_plan(operators, start.checkpoint, is_committed=not start.needs_commit)
     dropped = [change for change in changes if change.needs_allow_drop]
-    if dropped and not allow_drop:
+    if dropped and not options.allow_drop:
         raise IncompatibleCheckpointError(
             f"the pipeline has no place for state of job {start.checkpoint.job_id!r} at epoch "
             f"{start.checkpoint.epoch}:\n{describe_drops(dropped)}\nmend the pipeline, or add --allow-drop to leave "
             "that state behind"
         )
+    misread = [change for change in changes if change.needs_allow_change]
+    refused = [change for change in misread if change.operator_id not in options.allow_changes]
+    if refused:
+        flags = " ".join(f"--allow-change {change.operator_id}" for change in refused)
+        raise IncompatibleCheckpointError(
+            f"settings are not those of job {start.checkpoint.job_id!r} at epoch {start.checkpoint.epoch}, and state "
+            f"would be misread:\n{describe_misread(refused)}\ngo back to the old settings, or go on with the state as "
+            f"it is with {flags}"
+        )
     return replace(
         start,
         checkpoint=adapt_checkpoint(start.checkpoint, plan, changes),
-        warnings=(*start.warnings, *(f"state is dropped: {describe_drops([change]).strip()}" for change in dropped)),
+        setting_changes=tuple(misread),
+        warnings=(
+            *start.warnings,
+            *(f"state is dropped: {describe_drops([change]).strip()}" for change in dropped),
+            *(f"state is used as it is: {describe_misread([change]).strip()}" for change in misread),
+        ),
     )
+
+
+def _check_nodes(plan: Plan, named: frozenset[str]) -> None:
+    known = [node.id for node in plan.written_nodes()]
+    unknown = sorted(named.difference(known))
+    if unknown:
+        raise StartError(f"--allow-change {unknown[0]}: the pipeline has no such node (nodes: {', '.join(known)})")
 
 
 def _start_latest(backend: ParquetBackend) -> Start:

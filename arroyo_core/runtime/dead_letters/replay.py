@@ -167,9 +167,10 @@ class Replayer:
         for empty, stream in replay.empty.items():
             self._store(f"{folder}/{empty}/part-00000.parquet", stream.schema.empty_table())
         plan = replay.bind(self.plan, self.plugins, url=f"{self.storage.url}/{folder}")
-        # Operators of a replay keep nothing that other code could misread.
+        # Operators of a replay keep nothing that other code or settings could misread.
         accepted = frozenset(pin.key for pin in plan.udfs)
-        result = self.run(plan, StartOptions(accept_udf_changes=accepted))
+        allowed = frozenset(node.id for node in plan.written_nodes())
+        result = self.run(plan, StartOptions(accept_udf_changes=accepted, allow_changes=allowed))
         if not result.is_finished:
             raise ReplayError(f"replay {claim.number} was stopped: the same command goes on with it")
         put_done(self.storage, claim, time_us=self.now_us())

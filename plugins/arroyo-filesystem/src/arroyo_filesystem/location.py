@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
+from urllib.parse import urlsplit, urlunsplit
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
@@ -24,6 +25,14 @@ class Location:
     path: str
     #: As the user wrote it, made absolute; for messages.
     url: str
+
+    @property
+    def place(self) -> str:
+        """Where it is, without user, password and query: they may change, and are nobody else's business."""
+        if "://" not in self.url or "::" in self.url:
+            return self.url
+        parts = urlsplit(self.url)
+        return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", parts.fragment))
 
     @property
     def is_local(self) -> bool:

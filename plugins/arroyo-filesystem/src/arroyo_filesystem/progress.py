@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 
 from arroyo_core.state import IncompatibleCheckpointError
+from arroyo_filesystem.formats.format import Format
 from arroyo_filesystem.splits import SplitPlan, deal, merge_ranges
 
 TABLE = "f"
@@ -41,13 +42,19 @@ class Progress:
     def stored_plan(self, *, url: str, kind: str) -> SplitPlan | None:
         """The plan of an earlier epoch.
 
-        Raises `IncompatibleCheckpointError` if it is not of this source, or not the one of all subtasks.
+        Raises `IncompatibleCheckpointError` if it is not of this source, or not the one of all subtasks. A person may
+        have allowed another path, or another format whose positions mean the same.
         """
         encoded = self._view.get(_PLAN)
         if encoded is None:
             return None
         plan = msgspec.msgpack.decode(encoded, type=SplitPlan)
-        if (plan.url, plan.format) != (url, kind):
+        if plan.is_recorded and _unit(plan.format) != _unit(kind):
+            raise IncompatibleCheckpointError(
+                f"positions in {plan.format} files tell nothing of {kind} files: the source cannot go on from them; give "
+                "its node another id, and it reads from the beginning"
+            )
+        if not plan.is_recorded and (plan.url, plan.format) != (url, kind):
             raise IncompatibleCheckpointError(
                 f"the state is of a source that reads {plan.format} from {plan.url!r}, not {kind} from {url!r}: "
                 "give the job another name to start afresh"
@@ -99,6 +106,11 @@ class Progress:
 
     def _done(self) -> list[tuple[int, int]]:
         return [(start, stop) for start, stop in self._view.get(_DONE) or ()]
+
+
+def _unit(kind: str) -> str:
+    """What positions count: lines of text are found by bytes, whatever is in them."""
+    return "bytes" if Format(kind).is_text else kind
 
 
 def _fingerprint(encoded: bytes) -> str:

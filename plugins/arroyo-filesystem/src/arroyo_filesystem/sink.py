@@ -61,6 +61,10 @@ class FilesystemSink(ArrowOperator):
     def tables(self) -> dict[str, TableConfig]:
         return dict(global_table_config(TABLE, "files to commit", uses_two_phase_commit=True))
 
+    def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str]:
+        # Files that wait for their commit are there, and with `if_exists: fail` that folder was found empty.
+        return {"path": self._settings.location.place}
+
     def display(self) -> DisplayableOperator:
         settings = self._settings
         fields = [("path", settings.location.url), ("format", str(settings.file_format.kind))]

@@ -94,6 +94,15 @@ class FilesystemSource(SourceOperator):
             tables |= global_table_config(DEAD_LETTER_TABLE, "files of bad lines to commit", uses_two_phase_commit=True)
         return tables
 
+    def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str]:
+        """What positions are of. The files were listed and cut once: that may be done otherwise the next time."""
+        settings = self._settings
+        return {
+            "path": settings.location.place,
+            "format": str(settings.format),
+            "newlines in values": "yes" if settings.dialect.newlines_in_values else "no",
+        }
+
     def is_committing(self) -> bool:
         return self._settings.dead_letter is not None
 
@@ -176,7 +185,7 @@ class FilesystemSource(SourceOperator):
             settings.files, kind=settings.format, parallelism=parallelism
         )
         splits = tuple(self._cut(split_bytes))
-        plan = SplitPlan(settings.location.url, settings.format, settings.files, splits)
+        plan = SplitPlan(settings.location.url, settings.format, settings.files, splits, is_recorded=True)
         progress.store_plan(plan)
         return plan
 

@@ -45,6 +45,8 @@ class SplitPlan(msgspec.Struct, frozen=True):
     format: str
     files: tuple[File, ...]
     splits: tuple[Split, ...]
+    #: The checkpoint has recorded path and format, too: whoever starts the job has compared them.
+    is_recorded: bool = False
 
 
 def choose_split_bytes(files: Sequence[File], *, kind: Format, parallelism: int) -> int:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
 import numpy as np
 import pyarrow as pa
 
 from arroyo_core.api import END_OF_TIME_US, ArroyoSchema, DisplayableOperator, SourceContext
+from arroyo_core.api.units import format_duration_us
 from arroyo_core.errors import ConfigError
 from arroyo_nexmark import nexmark_pb2
 from arroyo_nexmark.columns import TIMESTAMP, timestamps
@@ -39,6 +43,15 @@ class ImpulseSource(CountingSource):
 
     def name(self) -> str:
         return "impulse.source"
+
+    def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str]:
+        """The event times of positions; there may be more rows, or faster."""
+        interval_us = self._interval_us
+        start = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=self._start_time_us)
+        return {
+            "event_time_interval": "none" if interval_us is None else format_duration_us(interval_us),
+            "start_time": start.isoformat(),
+        }
 
     def display(self) -> DisplayableOperator:
         count = "no end" if self._end is None else str(self._end)

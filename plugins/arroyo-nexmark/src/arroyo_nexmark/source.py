@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+
 import numpy as np
 import pyarrow as pa
 
@@ -65,6 +69,19 @@ class NexmarkSource(CountingSource):
 
     def is_selective(self) -> bool:
         return True
+
+    def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str]:
+        """What decides which event is at a position; there may be more of them, or faster."""
+        rules = asdict(self._rules)
+        base_time_us = rules.pop("base_time_us")
+        # Only where groups are scattered it matters where the last one ends.
+        is_scattered = self._rules.out_of_order_group_size > 1
+        return {
+            "table": self._table.name,
+            **{name: str(value) for name, value in rules.items()},
+            "base_time": (datetime.fromtimestamp(0, UTC) + timedelta(microseconds=base_time_us)).isoformat(),
+            "events": str(self._end) if is_scattered else "any number",
+        }
 
     def display(self) -> DisplayableOperator:
         events = "no end" if self._end is None else str(self._end)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -26,6 +26,7 @@ from arroyo_core.state import LastKeyValueView, timestamp_table_config
 from arroyo_std.aggregates.groups import Codes, Groups
 from arroyo_std.columns import check_column, check_unique
 from arroyo_std.row_values import is_nested, plain_rows, plain_schema
+from arroyo_std.setting_texts import names_text
 from arroyo_std.windows.times import Times, times_us
 
 if TYPE_CHECKING:
@@ -99,6 +100,11 @@ class Deduplicate(ArrowOperator):
         retention = _FOREVER if ttl_us is None else timedelta(microseconds=ttl_us)
         what = "the last row of each key" if self._settings.keeps_last else "keys, with the event time of their row"
         return {TABLE: timestamp_table_config(TABLE, what, retention, True, None)}
+
+    def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str]:
+        # A first row has gone on and stays, a last one is taken back.
+        settings = self._settings
+        return {"keys": names_text(settings.keys), "keep": "last" if settings.keeps_last else "first"}
 
     def display(self) -> DisplayableOperator:
         settings = self._settings

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 from collections.abc import Mapping
 from typing import Any, TypeGuard
 
@@ -40,6 +41,14 @@ def make_function(path: str, arguments: Mapping[str, Any]) -> ProcessFunction:
         ) from error
 
 
+def all_arguments(function: ProcessFunction, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """What a function was made with, with the defaults of what was left out; a default that JSON has no form for is
+    left out, as it has no form that lasts."""
+    bound = inspect.signature(type(function)).bind(**arguments)
+    bound.apply_defaults()
+    return {name: each for name, each in bound.arguments.items() if name in arguments or _is_plain(each)}
+
+
 def plain_arguments(value: Any) -> Any:
     """What a JSON object holds, with whole numbers as int: JSON knows one kind of number."""
     if isinstance(value, Mapping):
@@ -47,6 +56,14 @@ def plain_arguments(value: Any) -> Any:
     if isinstance(value, list):
         return [plain_arguments(each) for each in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _is_plain(value: object) -> bool:
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _import_class(path: str) -> type[ProcessFunction]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -23,6 +24,7 @@ from arroyo_core.state import timestamp_table_config
 from arroyo_std.columns import check_column, check_unique, normal_type
 from arroyo_std.process_function import TIMER_AT, KeyedState, ProcessFunction, Timers, timer_schema
 from arroyo_std.row_values import is_nested
+from arroyo_std.setting_texts import names_text
 
 if TYPE_CHECKING:
     from arroyo_core.proto.state_pb2 import TableConfig
@@ -36,9 +38,13 @@ _FOREVER = timedelta(days=10_000_000)
 class Process(ArrowOperator):
     """Gives rows and due timers of each key to a `ProcessFunction`, with the key's state."""
 
-    def __init__(self, function: ProcessFunction, keys: Sequence[str] = ()) -> None:
+    def __init__(
+        self, function: ProcessFunction, keys: Sequence[str] = (), *, arguments: Mapping[str, Any] | None = None
+    ) -> None:
+        """`arguments` are what the function was made with, those that were left out included."""
         self._function = function
         self._keys = tuple(keys)
+        self._arguments = arguments or {}
 
     def name(self) -> str:
         return "std.process"
@@ -70,9 +76,22 @@ class Process(ArrowOperator):
             TIMERS_TABLE: timestamp_table_config(TIMERS_TABLE, "timers by key", _FOREVER, False, None),
         }
 
-    def display(self) -> DisplayableOperator:
+    def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str]:
+        # Only its author knows which arguments matter to the state of a function: all of them, unless told.
+        matters = self._function.state_arguments
+        arguments = {name: each for name, each in self._arguments.items() if matters is None or name in matters}
+        return {
+            "function": self._function_name(),
+            "arguments": names_text(f"{name} {json.dumps(each)}" for name, each in sorted(arguments.items())),
+            "keys": names_text(self._keys),
+        }
+
+    def _function_name(self) -> str:
         kind = type(self._function)
-        fields = [("function", f"{kind.__module__}:{kind.__qualname__}"), ("keys", ", ".join(self._keys))]
+        return f"{kind.__module__}:{kind.__qualname__}"
+
+    def display(self) -> DisplayableOperator:
+        fields = [("function", self._function_name()), ("keys", ", ".join(self._keys))]
         return DisplayableOperator(self.name(), [(label, text) for label, text in fields if text])
 
     def on_start(self, ctx: OperatorContext) -> None:

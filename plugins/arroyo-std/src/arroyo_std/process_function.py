@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -175,6 +176,9 @@ class ProcessFunction(ABC):
 
     #: Whether the function understands `_updating_meta`; else an updating input is refused.
     accepts_updating: ClassVar[bool] = False
+    #: The names of the arguments without which state and timers would be misread; None for all. A job whose arguments
+    #: among these changed does not go on with its state until a person allows it.
+    state_arguments: ClassVar[Collection[str] | None] = None
 
     def state_schema(self, stream: ArroyoSchema) -> pa.Schema:
         """The columns of the state beside the keys, for an input of this type; called at plan time, too."""

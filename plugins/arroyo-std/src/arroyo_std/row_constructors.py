@@ -89,12 +89,15 @@ class ProcessConstructor(OperatorConstructor[ProcessConfig]):
     def with_config(self, config: ProcessConfig, registry: Registry) -> ConstructedOperator:
         from google.protobuf.json_format import MessageToDict
 
-        from arroyo_std.function_import import make_function, plain_arguments
+        from arroyo_std.function_import import all_arguments, make_function, plain_arguments
         from arroyo_std.process import Process
 
         _require(config.function, "function", "a class as package.module:ClassName")
-        function = make_function(config.function, plain_arguments(MessageToDict(config.arguments)))
-        return ConstructedOperator.from_operator(Process(function, tuple(config.keys)))
+        arguments = plain_arguments(MessageToDict(config.arguments))
+        function = make_function(config.function, arguments)
+        return ConstructedOperator.from_operator(
+            Process(function, tuple(config.keys), arguments=all_arguments(function, arguments))
+        )
 
 
 class WindowFunctionConstructor(OperatorConstructor[WindowFunctionConfig]):

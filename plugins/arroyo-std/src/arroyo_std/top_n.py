@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
@@ -24,6 +24,7 @@ from arroyo_std.aggregates.groups import Groups
 from arroyo_std.event_groups import ROWS_TABLE, event_group_tables
 from arroyo_std.ranking import Ranking
 from arroyo_std.row_values import plain_schema
+from arroyo_std.setting_texts import NONE, names_text
 from arroyo_std.top_n_updating import (
     GROUPS_TABLE,
     LOG_TABLE,
@@ -120,13 +121,32 @@ class TopN(ArrowOperator):
         # Which of them are used depends on the input, which is not known here.
         return {**event_group_tables(None), **updating_tables()}
 
+    def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str]:
+        # Rows that were not among the first are gone, or have not been sent.
+        ranking, mode = self._ranking, self._mode(inputs[0])
+        nulls = names_text(each.column for each in ranking.order_by if not each.nulls_last)
+        return {
+            "input": str(mode),
+            "n": str(ranking.n),
+            "partition by": names_text(ranking.partition_by),
+            "order by": self._order(),
+            "nulls first": nulls,
+            "ties": "kept" if ranking.keeps_ties else "not kept",
+            # Where groups are sent once, it is made when they are.
+            "rank column": NONE if mode is Mode.WINDOWED else self._rank_column or NONE,
+        }
+
+    def _order(self) -> str:
+        return ", ".join(
+            f"{each.column} desc" if each.is_descending else each.column for each in self._ranking.order_by
+        )
+
     def display(self) -> DisplayableOperator:
         ranking = self._ranking
-        order = ", ".join(f"{each.column} desc" if each.is_descending else each.column for each in ranking.order_by)
         fields = [
             ("n", str(ranking.n)),
             ("partition by", ", ".join(ranking.partition_by)),
-            ("order by", order),
+            ("order by", self._order()),
             ("rank", self._rank_column or ""),
             ("ties", "kept" if ranking.keeps_ties else ""),
         ]

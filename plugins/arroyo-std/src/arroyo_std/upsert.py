@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from arroyo_core.state import LastKeyValueView, timestamp_table_config
 from arroyo_std.aggregates.groups import Groups
 from arroyo_std.columns import check_column, check_unique
 from arroyo_std.row_values import ROW_HASH, is_nested, plain_rows, plain_schema, row_hashes
+from arroyo_std.setting_texts import names_text, schema_text
 
 if TYPE_CHECKING:
     from arroyo_core.proto.state_pb2 import TableConfig
@@ -80,6 +81,11 @@ class Upsert(ArrowOperator):
 
     def tables(self) -> dict[str, TableConfig]:
         return {TABLE: timestamp_table_config(TABLE, "a hash of the row of each key", timedelta(0), True, None)}
+
+    def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str]:
+        # A row is found again by a hash of all its columns.
+        columns = plain_schema(without_updating(inputs[0]).schema)
+        return {"keys": names_text(self._keys), "columns": schema_text(columns)}
 
     def display(self) -> DisplayableOperator:
         return DisplayableOperator(self.name(), [("keys", ", ".join(self._keys))])

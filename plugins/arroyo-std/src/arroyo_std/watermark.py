@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -86,6 +86,11 @@ class WatermarkGenerator(ArrowOperator):
 
     def tables(self) -> dict[str, TableConfig]:
         return global_table_config(STATE_TABLE, "progress of the watermark, by subtask")
+
+    def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str]:
+        # How far event time has come is true of one time only; how late rows may be can change.
+        settings = self._settings
+        return {"time": settings.expression or settings.column or str(inputs[0].timestamp_column)}
 
     def is_row_wise(self) -> bool:
         """Rows go on as they come: the table is about time."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +25,7 @@ from arroyo_std.columns import normal_type
 from arroyo_std.event_groups import EventGroups, event_group_tables
 from arroyo_std.ranking import order_codes
 from arroyo_std.row_values import is_nested, plain_rows, plain_schema
+from arroyo_std.setting_texts import names_text
 from arroyo_std.slot import BatchSlot, empty_batch
 from arroyo_std.sql import Expression, check_calls, open_session
 from arroyo_std.sql_functions import UserFunctions
@@ -143,6 +144,10 @@ class WindowFunction(ArrowOperator):
 
     def tables(self) -> dict[str, TableConfig]:
         return event_group_tables(None)
+
+    def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str]:
+        # Rows are kept as they came, and computed with when their time has come.
+        return {"partition by": names_text(self._keys(inputs[0]))}
 
     def display(self) -> DisplayableOperator:
         return DisplayableOperator(self.name(), [(each.name, each.sql) for each in self._expressions])

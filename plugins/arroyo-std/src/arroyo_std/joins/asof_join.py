@@ -42,6 +42,9 @@ class AsofJoin(TimedJoin):
     def display_join(self) -> list[tuple[str, str]]:
         return [("tolerance", format_duration_us(self._tolerance_us)), ("direction", str(self._direction))]
 
+    def stored_settings(self, inputs: Sequence[ArroyoSchema]) -> dict[str, str]:
+        return {"tolerance": format_duration_us(self._tolerance_us), "direction": str(self._direction)}
+
     def make_layout(self, inputs: Sequence[ArroyoSchema]) -> JoinLayout:
         for stream in inputs:
             refuse_updating(stream, operator=self.name())

@@ -44,6 +44,10 @@ class HistoryJoin(TimedJoin):
     def display_join(self) -> list[tuple[str, str]]:
         return [("ttl", "none" if self._ttl_us == _UNLIMITED_US else format_duration_us(self._ttl_us))]
 
+    def stored_settings(self, inputs: Sequence[ArroyoSchema]) -> dict[str, str]:
+        # The columns of the tables tell the type, and a time to live may change.
+        return {}
+
     def make_layout(self, inputs: Sequence[ArroyoSchema]) -> JoinLayout:
         has_time = all(stream.timestamp_column is not None for stream in inputs)
         added = [pa.field(self._time_name, TIME_TYPE)] if has_time else []

@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from arroyo_core.api import END_OF_TIME_US, ArrowCollector, ArroyoSchema, OperatorContext
-from arroyo_core.api.units import format_duration_us
 from arroyo_core.api.updating import refuse_updating
 from arroyo_std.joins.keyed import DistinctKeys, Found, KeyedTable
 from arroyo_std.joins.layout import LEFT, JoinLayout, JoinSettings
 from arroyo_std.joins.pairs import Ranges, TimeIndex
 from arroyo_std.joins.pending import PendingRows
 from arroyo_std.joins.timed import TimedJoin, emit, need_event_times
+from arroyo_std.setting_texts import signed_duration_text
 from arroyo_std.windows.times import TIME_TYPE, Times, time_array
 
 
@@ -48,9 +48,15 @@ class IntervalJoin(TimedJoin):
         return "std.interval_join"
 
     def display_join(self) -> list[tuple[str, str]]:
-        bounds = (self._interval.lower_us, self._interval.upper_us)
-        lower, upper = (("-" if bound < 0 else "") + format_duration_us(abs(bound)) for bound in bounds)
-        return [("lower", lower), ("upper", upper)]
+        return list(self._bounds().items())
+
+    def stored_settings(self, inputs: Sequence[ArroyoSchema]) -> dict[str, str]:
+        # Which rows are still there for others to match, and which have come out alone, depends on all of these.
+        return {"type": str(self.settings.type), **self._bounds()}
+
+    def _bounds(self) -> dict[str, str]:
+        lower_us, upper_us = self._interval.lower_us, self._interval.upper_us
+        return {"lower": signed_duration_text(lower_us), "upper": signed_duration_text(upper_us)}
 
     def make_layout(self, inputs: Sequence[ArroyoSchema]) -> JoinLayout:
         for stream in inputs:

@@ -68,6 +68,10 @@ class TimedJoin(ArrowOperator):
         """The watermark moved; returns the one that goes on."""
 
     @abstractmethod
+    def stored_settings(self, inputs: Sequence[ArroyoSchema]) -> dict[str, str]:
+        """What `state_settings` tells beside the keys."""
+
+    @abstractmethod
     def display_join(self) -> list[tuple[str, str]]:
         """What `display` tells beside type and keys."""
 
@@ -105,9 +109,14 @@ class TimedJoin(ArrowOperator):
             tables[name] = timestamp_table_config(name, f"rows of the {name} input", retention, False, None)
         return tables
 
+    def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str]:
+        return {"on": self._on(), **self.stored_settings(inputs)}
+
+    def _on(self) -> str:
+        return ", ".join(f"{pair.left} = {pair.right}" for pair in self.settings.on)
+
     def display(self) -> DisplayableOperator:
-        on = ", ".join(f"{pair.left} = {pair.right}" for pair in self.settings.on)
-        rows = [("type", str(self.settings.type)), ("on", on), *self.display_join()]
+        rows = [("type", str(self.settings.type)), ("on", self._on()), *self.display_join()]
         return DisplayableOperator(self.name(), [(label, text) for label, text in rows if text])
 
     def on_start(self, ctx: OperatorContext) -> None:

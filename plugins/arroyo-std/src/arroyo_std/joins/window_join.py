@@ -51,6 +51,20 @@ class WindowJoin(TimedJoin):
             ("allowed lateness", format_duration_us(lateness_us) if lateness_us else ""),
         ]
 
+    def stored_settings(self, inputs: Sequence[ArroyoSchema]) -> dict[str, str]:
+        window = self._window
+        is_own = window.size_us is not None
+        times = " and ".join(str(stream.timestamp_column) for stream in inputs) if is_own else WINDOW_END
+        return {
+            # Rows that equal nothing are kept for the sides only that come out without a match.
+            "type": str(self.settings.type),
+            "size": format_duration_us(window.size_us) if window.size_us else "windows of the inputs",
+            "offset": format_duration_us(window.offset_us),
+            "time": f"event ({times})",
+            # With a longer one, rows would open windows again that have fired.
+            "allowed lateness": format_duration_us(window.allowed_lateness_us),
+        }
+
     def make_layout(self, inputs: Sequence[ArroyoSchema]) -> JoinLayout:
         for stream in inputs:
             refuse_updating(stream, operator=self.name())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -31,6 +31,7 @@ from arroyo_std.aggregates.groups import Groups
 from arroyo_std.aggregates.keys import key_columns
 from arroyo_std.aggregates.partials import partial_input
 from arroyo_std.aggregates.registry import AggregateSpec
+from arroyo_std.setting_texts import NONE, aggregates_text, names_text
 from arroyo_std.timers import KeyTimers
 from arroyo_std.updating.store import IS_RETRACT, Delta, UpdatingLayout, UpdatingStore
 from arroyo_std.windows.progress import NEVER_US
@@ -165,6 +166,16 @@ class UpdatingAggregate(ArrowOperator):
             TIMERS_TABLE: timestamp_table_config(
                 TIMERS_TABLE, "when a key may be forgotten", UNLIMITED, False, layout.timers if layout else None
             ),
+        }
+
+    def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str]:
+        # What a state comes to has been sent, and is taken back when it changes.
+        aggregates = self._settings.aggregates
+        is_timed = any(spec.function in ("first", "last") for spec in aggregates)
+        return {
+            "keys": names_text(self._settings.keys),
+            "aggregates": aggregates_text(aggregates, has_sent=True),
+            "time": f"event ({inputs[0].timestamp_column})" if is_timed else NONE,
         }
 
     def tick_interval(self) -> timedelta | None:

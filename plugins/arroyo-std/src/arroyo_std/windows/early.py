@@ -47,6 +47,9 @@ class EarlyTumblingWindow(TumblingWindow):
     def display_window(self) -> list[tuple[str, str]]:
         return [*super().display_window(), ("early results every", format_duration_us(self._early_us))]
 
+    def has_sent(self) -> bool:
+        return True
+
     def tick_interval(self) -> timedelta | None:
         interval = timedelta(microseconds=self._early_us)
         return min(interval, super().tick_interval() or interval)

@@ -103,6 +103,9 @@ class SessionWindow(WindowOperator):
     def display_window(self) -> list[tuple[str, str]]:
         return [("gap", format_duration_us(self._gap_us))]
 
+    def geometry(self) -> dict[str, str]:
+        return {"gap": format_duration_us(self._gap_us)}
+
     def state_tables(self, layout: WindowLayout | None) -> dict[str, TableConfig]:
         tables = SessionLayout(layout) if layout else None
         retention = timedelta(microseconds=self._gap_us + self._settings.allowed_lateness_us)

@@ -142,6 +142,13 @@ class TumblingWindow(BinnedWindow):
             ("offset", format_duration_us(offset_us) if offset_us else ""),
         ]
 
+    def geometry(self) -> dict[str, str]:
+        return {
+            "size": format_duration_us(self._grid.size_us),
+            "offset": format_duration_us(self._grid.offset_us),
+            "early results": "sent" if self.has_sent() else "not sent",
+        }
+
     def fire(self, layout: WindowLayout, *, until_us: int, progress: FiringProgress) -> Iterator[pa.RecordBatch]:
         rows = self.store.take_before(floor_time(until_us, self._grid.size_us, self._grid.offset_us))
         if rows is not None:
@@ -161,6 +168,13 @@ class SlidingWindow(BinnedWindow):
 
     def display_window(self) -> list[tuple[str, str]]:
         return [("size", format_duration_us(self._grid.size_us)), ("slide", format_duration_us(self._grid.slide_us))]
+
+    def geometry(self) -> dict[str, str]:
+        return {
+            "size": format_duration_us(self._grid.size_us),
+            "slide": format_duration_us(self._grid.slide_us),
+            "offset": format_duration_us(self._grid.offset_us),
+        }
 
     def fire(self, layout: WindowLayout, *, until_us: int, progress: FiringProgress) -> Iterator[pa.RecordBatch]:
         grid = self._grid

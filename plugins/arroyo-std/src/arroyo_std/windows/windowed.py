@@ -30,6 +30,7 @@ from arroyo_core.state import global_table_config
 from arroyo_std.aggregates.groups import Mask
 from arroyo_std.aggregates.partials import ROWS, partial_input
 from arroyo_std.aggregates.registry import AggregateSpec
+from arroyo_std.setting_texts import aggregates_text, names_text
 from arroyo_std.windows.layout import WINDOW_START, WindowLayout
 from arroyo_std.windows.progress import NEVER_US, FiringProgress, StoredProgress, restore_progress
 from arroyo_std.windows.times import Times, times_us
@@ -88,6 +89,10 @@ class WindowOperator(ArrowOperator):
     @abstractmethod
     def open(self, layout: WindowLayout, ctx: OperatorContext) -> None:
         """Take the views of the tables."""
+
+    @abstractmethod
+    def geometry(self) -> dict[str, str]:
+        """Which windows there are, in the words of `state_settings`."""
 
     @abstractmethod
     def row_ends_us(self, times: Times) -> Times:
@@ -154,6 +159,22 @@ class WindowOperator(ArrowOperator):
     def tables(self) -> dict[str, TableConfig]:
         progress = global_table_config(PROGRESS_TABLE, "up to where windows have fired, by subtask")
         return {**progress, **self.state_tables(self._layout)}
+
+    def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str]:
+        settings = self._settings
+        is_event_time = not settings.is_processing_time
+        return {
+            **self.geometry(),
+            "keys": names_text(settings.keys),
+            "aggregates": aggregates_text(settings.aggregates, has_sent=self.has_sent()),
+            "time": f"event ({inputs[0].timestamp_column})" if is_event_time else "processing",
+            # With a longer one, rows would open windows again that have fired.
+            "allowed lateness": format_duration_us(settings.allowed_lateness_us),
+        }
+
+    def has_sent(self) -> bool:
+        """Whether results of windows that are still open have been sent, and may have to be taken back."""
+        return False
 
     def tick_interval(self) -> timedelta | None:
         if not self._settings.is_processing_time:
