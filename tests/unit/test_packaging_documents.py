@@ -28,12 +28,14 @@ def python_blocks(path):
 
 
 def test_the_operator_and_its_test_in_write_a_plugin_run_as_shown(monkeypatch):
-    plugin, constructor, test, conformance = python_blocks(ROOT / "docs" / "write-a-plugin.md")
+    plugin, settings, constructor, test, conformance = python_blocks(ROOT / "docs" / "write-a-plugin.md")
     names = {"batch": pa.record_batch({"word": ["a", "b", "a"]}), "RunningCountConfig": struct_pb2.Struct}
     exec(compile(plugin, "plugin.py", "exec"), names)
     exec(compile(constructor, "constructor.py", "exec"), names)
     exec(compile(test, "test_plugin.py", "exec"), names)
     assert names["harness"].output.num_rows == 6
+    exec(compile(settings, "settings.py", "exec"), names)
+    assert names["CountBySize"](3_600_000_000, "price").state_settings([]) == {"size": "1h", "column": "price"}
     # The module of the page, by the name that the page gives it.
     module = ModuleType("acme.plugin")
     exec(compile(plugin, "plugin.py", "exec"), vars(module))

@@ -8,7 +8,7 @@ from arroyo_core.testing.conformance.subject import OperatorSubject, SourceSubje
 
 
 def check_describes_itself(subject: OperatorSubject | SourceSubject) -> None:
-    """Name, display, guarantee and number of inputs are answers that plans can show."""
+    """Name, display, guarantee, settings and number of inputs are answers that plans can show and checkpoints keep."""
     inner = subject.make().inner
     name = type(inner).__name__
     if inner.name() != subject.case.operator:
@@ -22,6 +22,7 @@ def check_describes_itself(subject: OperatorSubject | SourceSubject) -> None:
         raise ConformanceError(f"{name}.guarantee_reason() is empty: say in a clause why {inner.guarantee().label}")
     if isinstance(subject, OperatorSubject):
         _check_operator(subject, subject.operator())
+    _check_settings(name, subject)
 
 
 def _check_display(name: str, inner: ArrowOperator | SourceOperator) -> None:
@@ -32,6 +33,23 @@ def _check_display(name: str, inner: ArrowOperator | SourceOperator) -> None:
         if len(field) != 2 or not all(isinstance(part, str) for part in field):
             raise ConformanceError(
                 f"{name}.display() has the field {field!r}: give pairs of label and text, both strings"
+            )
+
+
+def _check_settings(name: str, subject: OperatorSubject | SourceSubject) -> None:
+    inputs = subject.schemas if isinstance(subject, OperatorSubject) else ()
+    # Both at a time, or the second might lie where the first did.
+    operators = [subject.make().inner for _ in range(2)]
+    found, again = (dict(operator.state_settings(inputs)) for operator in operators)
+    for label, text in found.items():
+        if not (isinstance(label, str) and isinstance(text, str)):
+            raise ConformanceError(
+                f"{name}.state_settings() gives {label!r}: {text!r}: give labels and texts, both strings"
+            )
+        if again.get(label) != text:
+            raise ConformanceError(
+                f"{name}.state_settings() gives {label!r} as {text!r}, and as {again.get(label)!r} when it is made of "
+                "the same config again: a job could never start from its own checkpoint"
             )
 
 

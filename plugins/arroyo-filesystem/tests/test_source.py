@@ -10,14 +10,18 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from arroyo_filesystem.location import Location
+from arroyo_filesystem.plugin import SourceConstructor
 from arroyo_filesystem.progress import Progress
 from arroyo_filesystem.source_settings import resolve_source
 from arroyo_filesystem.splits import Split, SplitPlan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from arroyo_core.api import Registry
 from arroyo_core.errors import ConfigError, OperatorError, RetryHint, retry_hint
 from arroyo_core.state import IncompatibleCheckpointError
+from arroyo_core.testing import SourceHarness
 
 ROWS = 200
 
@@ -142,6 +146,52 @@ def test_state_of_another_path_is_refused() -> None:
         Progress(view, task_index=0, parallelism=1).stored_plan(url="/other", kind="csv")
     # Or else the job would begin again and again, for many minutes.
     assert retry_hint(raised.value) is RetryHint.NO_RETRY
+
+
+def test_positions_of_a_recorded_path_may_be_read_on_from_another_one_that_a_person_allowed() -> None:
+    """Whoever starts the job has compared the path; only positions that count something else can mean nothing."""
+    view = View()
+    progress = Progress(view, task_index=0, parallelism=1)
+    progress.store_plan(msgspec.structs.replace(_plan(3), is_recorded=True))
+    assert progress.stored_plan(url="/other", kind="json") is not None
+    with pytest.raises(IncompatibleCheckpointError, match="positions in csv files say nothing about parquet files"):
+        progress.stored_plan(url="/data", kind="parquet")
+
+
+def test_state_depends_on_the_place_the_format_and_how_files_were_cut(files: Any, inputs: dict[str, Path]) -> None:
+    def settings_of(path: object, **config: Any) -> dict[str, str]:
+        return dict(files.make_source(path, **config).inner.state_settings([]))
+
+    folder = inputs["csv"]
+    before = settings_of(folder)
+    assert before == {"path": str(folder), "format": "csv", "newlines in values": "no"}
+    assert settings_of(folder, csv={"newlines_in_values": True}) == {**before, "newlines in values": "yes"}
+    assert settings_of(f"{folder}/*.csv") == {**before, "path": f"{folder}/*.csv"}
+    harmless = {"batch_rows": 3, "columns": ["n"], "split_size": 100, "bad_data": "drop"}
+    assert settings_of(folder, **harmless, csv={"delimiter": ";"}, schema={"n": "int64"}) == before
+
+
+def test_a_source_goes_on_with_its_listing_under_another_path(files: Any, tmp_path: Path) -> None:
+    _write(tmp_path / "a.csv", range(10))
+    configs = [files.source_config(path, batch_rows=2) for path in (tmp_path, f"{tmp_path}/*.csv")]
+    harness = SourceHarness(lambda: SourceConstructor().with_config(configs[0], Registry()))
+    first = harness.run(rows=4).table
+    configs.pop(0)
+    assert [*first["n"].to_pylist(), *harness.run_all()["n"].to_pylist()] == list(range(10))
+    harness.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        ("s3://key:secret@bucket/x", "s3://bucket/x"),
+        ("ftp://host/x?token=1", "ftp://host/x"),
+        ("/data/a#b", "/data/a#b"),
+        ("zip://a.csv::s3://b/c.zip", "zip://a.csv::s3://b/c.zip"),
+    ],
+)
+def test_a_place_is_known_without_what_opens_it(url: str, place: str) -> None:
+    assert Location(None, "", url).place == place
 
 
 def test_files_that_appear_after_the_first_epoch_are_not_read(files: Any, tmp_path: Path) -> None:

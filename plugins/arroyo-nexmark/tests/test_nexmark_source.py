@@ -134,6 +134,23 @@ def test_changed_proportions_are_refused_for_saved_state():
     job.close()
 
 
+def test_state_depends_on_what_decides_which_event_is_at_a_position():
+    def settings_of(**config: Any) -> dict[str, str]:
+        return dict(make(config).state_settings([]))
+
+    before = settings_of()
+    assert settings_of(seed=0, table="bid", base_time="2015-07-15T00:00:00Z", event_rate=10_000) == before
+    assert settings_of(events=10, rate=5, fields=["price"]) == before
+    others = {"seed": 1, "table": "auction", "base_time": "2016-01-01T00:00:00Z", "event_rate": 5}
+    others |= {name: 7 for name in before if name not in {*others, "events"}}
+    for name, value in others.items():
+        after = settings_of(**{name: value})
+        assert [label for label in before if after[label] != before[label] and label != "events"] == [name]
+    # Only a last group that is cut short depends on the end.
+    scattered = {"out_of_order_group_size": 100}
+    assert settings_of(**scattered, events=50) != settings_of(**scattered, events=150)
+
+
 def test_other_proportions_are_followed():
     config = {"table": "event", "events": 1000, "personProportion": 2, "auctionProportion": 2, "bidProportion": 6}
     assert _rows(config)["event_type"].value_counts().to_pylist() == [

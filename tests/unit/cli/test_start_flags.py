@@ -47,6 +47,7 @@ def given(monkeypatch):
         ([], StartOptions()),
         (["--from-epoch", "7"], StartOptions(from_epoch=7)),
         (["--from-epoch", "7", "--allow-drop"], StartOptions(from_epoch=7, allow_drop=True)),
+        (["--allow-change", "a", "--allow-change", "b"], StartOptions(allow_changes=frozenset({"a", "b"}))),
         (["--fresh"], StartOptions(is_fresh=True)),
         (["--fresh", "--force"], StartOptions(is_fresh=True, is_forced=True)),
         (["--fork-from", "s3://b/x"], StartOptions(fork_from=ForkSource(url="s3://b/x"))),
@@ -67,7 +68,8 @@ def test_every_flag_in_the_documentation_exists(capsys):
         with pytest.raises(SystemExit):
             main([command, "--help"])
         known |= set(re.findall(r"--[a-z]+(?:-[a-z]+)*", capsys.readouterr().out))
-    assert {"--from-epoch", "--fresh", "--force", "--fork-from", "--allow-drop", "--against"} <= named <= known
+    expected = {"--from-epoch", "--fresh", "--force", "--fork-from", "--allow-drop", "--allow-change", "--against"}
+    assert expected <= named <= known
 
 
 def test_restarts_and_metrics_have_defaults(given):
@@ -161,6 +163,37 @@ def test_a_pipeline_that_would_lose_state_says_so_and_exits_with_2(ran, capsys):
     assert "reads from its beginning" in shown
     assert "was it renamed to 'counters'? A node keeps its state with its id, 'numbers'" in shown
     assert shown.endswith("State would be lost (numbers): the pipeline starts from it only with --allow-drop.\n")
+
+
+RETIMED = PIPELINE.replace("count: 300", "count: 300, event_time_interval: 2s")
+
+
+def test_a_pipeline_that_would_misread_state_says_so_and_exits_with_2(ran, capsys):
+    write, url = ran
+    assert main(["plan", write(RETIMED), "--against", url]) == 2
+    shown = capsys.readouterr().out
+    assert re.search(r"numbers +impulse.source +changed +s \(.*\) +event_time_interval none -> 2s\n", shown)
+    assert shown.endswith(
+        "State would be misread (numbers changed: event_time_interval none -> 2s): the pipeline starts from it only "
+        "with --allow-change numbers.\n"
+    )
+    assert main(["plan", write(RETIMED), "--against", url, "--format", "json"]) == 2
+    comparison = json.loads(capsys.readouterr().out)["comparison"]
+    assert (comparison["needs_allow_drop"], comparison["needs_allow_change"]) == (False, ["numbers"])
+    numbers = comparison["nodes"][0]
+    assert (numbers["verdict"], numbers["needs_allow_change"]) == ("changed", True)
+    assert numbers["changed_settings"] == [{"label": "event_time_interval", "before": "none", "after": "2s"}]
+
+
+def test_a_start_that_would_misread_state_is_refused_before_spark(ran, capsys, monkeypatch):
+    monkeypatch.setattr("arroyo_core.cli.run.start_spark", None)
+    write, _ = ran
+    assert main(["run", write(RETIMED)]) == 2
+    shown = capsys.readouterr().err
+    assert "numbers (impulse.source), changed: event_time_interval none -> 2s" in shown
+    assert "--allow-change numbers" in shown
+    assert main(["run", write(RETIMED), "--allow-change", "numbers"]) == 0
+    assert "counted finished in an earlier run" in capsys.readouterr().err
 
 
 def test_the_comparison_is_part_of_the_json(ran, capsys):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from arroyo_core.api import ArroyoSchema, Origin
 from arroyo_core.graph import plan_text
+from arroyo_core.graph.plan import Setting
 from arroyo_core.plugin import installed_plugins
 from arroyo_core.proto.state_pb2 import (
     CheckpointMetadata,
@@ -20,8 +21,17 @@ from arroyo_core.proto.state_pb2 import (
     TableCheckpointMetadata,
     TableType,
 )
-from arroyo_core.runtime.comparison import NODES, ChangeKind, compare_plan, describe_drops, record_nodes, recorded_nodes
+from arroyo_core.runtime.comparison import (
+    NODES,
+    ChangeKind,
+    compare_plan,
+    describe_drops,
+    describe_misread,
+    record_nodes,
+    recorded_nodes,
+)
 from arroyo_core.runtime.declarations import DeclaredOperator
+from arroyo_core.runtime.setting_changes import record_settings
 from arroyo_core.state import global_table_config, global_table_config_with_version, timestamp_table_config
 from arroyo_core.state.compatibility import derive_mismatch
 
@@ -271,6 +281,75 @@ def test_staged_output_needs_an_operator_that_commits_it(is_committing):
     assert change.needs_allow_drop is not is_committing
 
 
+def settings(**values):
+    return {label: Setting.of(value) for label, value in values.items()}
+
+
+def with_settings(found, **values):
+    """The checkpoint, with these settings recorded for node `a`."""
+    recorded = RecordedNodes.FromString(found.properties[NODES])
+    (node,) = [each for each in recorded.nodes if each.operator_id == "a"]
+    for label, setting in record_settings(settings(**values)).items():
+        node.settings[label].CopyFrom(setting)
+    found.properties[NODES] = recorded.SerializeToString()
+    return found
+
+
+def test_state_of_other_settings_needs_allow_change():
+    found = with_settings(checkpoint(stored("a", GLOBAL), nodes=[("a", "test.count")]), size="1h", offset="0s")
+    same = compare([declared("a", tables=GLOBAL, settings=settings(size="1h", offset="0s"))], found)["a"]
+    assert (same.kind, same.reason, same.needs_allow_change) == (ChangeKind.REUSED, "", False)
+    change = compare([declared("a", tables=GLOBAL, settings=settings(offset="3s", size="2h"))], found)["a"]
+    assert (change.kind, change.needs_allow_change, change.needs_allow_drop) == (ChangeKind.CHANGED, True, False)
+    assert change.reason == "offset 0s -> 3s; size 1h -> 2h"
+    assert describe_misread([change]) == "  a (test.count), changed: offset 0s -> 3s; size 1h -> 2h"
+    assert not change.begins_anew
+
+
+def test_settings_are_compared_where_both_sides_have_them():
+    """One may be new with a version of the operator, and a checkpoint may be older than all of them."""
+    node = declared("a", tables=GLOBAL, settings=settings(size="2h", keep="first"))
+    bare = checkpoint(stored("a", GLOBAL), nodes=[("a", "test.count")])
+    assert compare([node], bare)["a"].kind is ChangeKind.REUSED
+    assert compare([node], checkpoint(stored("a", GLOBAL)))["a"].kind is ChangeKind.REUSED
+    assert compare([node], with_settings(bare, size="2h", gone="x"))["a"].kind is ChangeKind.REUSED
+
+
+@pytest.mark.parametrize("tables", [{}, GLOBAL])
+def test_a_node_without_stored_rows_has_nothing_to_misread(tables):
+    operators = [stored("a", tables, empty=["counts"])] if tables else []
+    found = with_settings(checkpoint(*operators, nodes=[("a", "test.count")]), size="1h")
+    change = compare([declared("a", tables=tables, settings=settings(size="2h"))], found)["a"]
+    assert (change.kind, change.needs_allow_change) == (ChangeKind.REUSED, False)
+
+
+def test_state_that_is_dropped_is_not_misread():
+    found = with_settings(checkpoint(stored("a", rows_table()), nodes=[("a", "test.count")]), size="1h")
+    change = compare([declared("a", tables=rows_table(keys=("v",)), settings=settings(size="2h"))], found)["a"]
+    assert (change.kind, change.needs_allow_drop, change.needs_allow_change) == (ChangeKind.INCOMPATIBLE, True, False)
+    other = compare([declared("a", "test.sum", tables=rows_table(), settings=settings(size="2h"))], found)["a"]
+    assert (other.kind, other.needs_allow_change) == (ChangeKind.INCOMPATIBLE, False)
+
+
+def test_of_a_node_that_lost_a_table_the_others_may_be_misread():
+    tables = {**GLOBAL, **rows_table()}
+    found = with_settings(checkpoint(stored("a", tables), nodes=[("a", "test.count")]), size="1h")
+    change = compare([declared("a", tables=GLOBAL, settings=settings(size="2h"))], found)["a"]
+    assert (change.kind, change.needs_allow_drop, change.needs_allow_change) == (ChangeKind.INCOMPATIBLE, True, True)
+    assert change.reason == "it no longer declares table rows (100B); changed: size 1h -> 2h"
+
+
+def test_a_setting_whose_value_cannot_be_shown_is_compared_all_the_same():
+    found = with_settings(checkpoint(stored("a", GLOBAL), nodes=[("a", "test.count")]), path="/old")
+    recorded = RecordedNodes.FromString(found.properties[NODES])
+    recorded.nodes[0].settings["path"].text = "${FOLDER}"
+    found.properties[NODES] = recorded.SerializeToString()
+    hidden = {"path": Setting.of("/new", text="${FOLDER}")}
+    change = compare([declared("a", tables=GLOBAL, settings=hidden)], found)["a"]
+    assert change.reason == "path ${FOLDER} -> ${FOLDER} (another value)"
+    assert compare([declared("a", tables=GLOBAL, settings=settings(path="/old"))], found)["a"].settings == ()
+
+
 TABLES = [GLOBAL, global_table_config("rows", ""), rows_table(), rows_table(keys=("v",)), rows_table(generational=True)]
 SOME_TABLES = st.lists(st.sampled_from(TABLES), max_size=3).map(
     lambda parts: {name: config for part in parts for name, config in part.items()}
@@ -321,3 +400,6 @@ def test_nodes_that_the_planner_put_in_are_not_recorded():
         "windows": ["marked"],
         "out": ["windows"],
     }
+    # Its operator behind the shuffle sees partial rows, and still answers for the stream that was written.
+    assert recorded["windows"].settings["time"].text == "event (timestamp)"
+    assert recorded["windows"].settings["size"].text == "1s"

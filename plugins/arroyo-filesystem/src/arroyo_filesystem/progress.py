@@ -51,8 +51,8 @@ class Progress:
         plan = msgspec.msgpack.decode(encoded, type=SplitPlan)
         if plan.is_recorded and _unit(plan.format) != _unit(kind):
             raise IncompatibleCheckpointError(
-                f"positions in {plan.format} files tell nothing of {kind} files: the source cannot go on from them; give "
-                "its node another id, and it reads from the beginning"
+                f"positions in {plan.format} files say nothing about {kind} files, so the source cannot go on from "
+                "them: give its node another id, and it reads from the beginning"
             )
         if not plan.is_recorded and (plan.url, plan.format) != (url, kind):
             raise IncompatibleCheckpointError(

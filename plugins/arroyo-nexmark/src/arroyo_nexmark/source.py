@@ -80,14 +80,21 @@ class NexmarkSource(CountingSource):
             "table": self._table.name,
             **{name: str(value) for name, value in rules.items()},
             "base_time": (datetime.fromtimestamp(0, UTC) + timedelta(microseconds=base_time_us)).isoformat(),
-            "events": str(self._end) if is_scattered else "any number",
+            "events": self._shown_events() if is_scattered else "any number",
         }
 
     def display(self) -> DisplayableOperator:
-        events = "no end" if self._end is None else str(self._end)
         fields = ", ".join(self._schema.names)
-        details = (("table", self._table.name), ("events", events), ("seed", str(self._rules.seed)), ("fields", fields))
+        details = (
+            ("table", self._table.name),
+            ("events", self._shown_events()),
+            ("seed", str(self._rules.seed)),
+            ("fields", fields),
+        )
         return DisplayableOperator(self.name(), details)
+
+    def _shown_events(self) -> str:
+        return "no end" if self._end is None else str(self._end)
 
     def make(self, positions: Slice, ctx: SourceContext) -> pa.RecordBatch:
         return make_batch(self._table, ctx.output_schema.schema, self._rules, self._numbers(positions))

@@ -119,3 +119,28 @@ class Failing(Countdown):
 
 
 NOT_A_CLASS = 7
+
+
+class Remembering(ProcessFunction):
+    """Has arguments of which only one matters to its state."""
+
+    state_arguments = ("wait_us",)
+
+    def __init__(self, wait_us: int = 5, label: str = "", made_of: object = object) -> None:
+        self.wait_us = wait_us
+
+    def on_batch(
+        self,
+        batch: pa.RecordBatch,
+        state: KeyedState,
+        timers: Timers,
+        ctx: OperatorContext,
+        collector: ArrowCollector,
+    ) -> None:
+        return
+
+
+class Forgetful(Remembering):
+    """Has arguments, and says nothing about them."""
+
+    state_arguments = None

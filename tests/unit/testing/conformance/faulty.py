@@ -201,6 +201,15 @@ class WrongName(Passing):
     registered = "faulty.another_name"
 
 
+class OtherSettings(Passing):
+    """Writes its settings down as they are in memory."""
+
+    registered = "faulty.other_settings"
+
+    def state_settings(self, inputs):
+        return {"config": repr(self)}
+
+
 class BadConfig(Passing):
     """A mistake in the config is a KeyError here."""
 

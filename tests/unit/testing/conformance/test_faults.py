@@ -97,6 +97,7 @@ OPERATOR_FAULTS = [
         "without the columns n: .*needed_columns\\(\\) says that they are not needed for word",
     ),
     ("wrong_name", "describes_itself", "WrongName.name() is 'faulty.another_name', but it is registered as"),
+    ("other_settings", "describes_itself", "a job could never start from its own checkpoint"),
 ]
 
 
