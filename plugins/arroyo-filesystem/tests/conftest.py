@@ -87,10 +87,11 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def names() -> Callable[[str], list[str]]:
-    """The names of all files below a folder, relative to it and sorted."""
+    """The names of all files below a folder but manifests, relative to it and sorted."""
 
     def list_names(folder: str) -> list[str]:
         fs, root = fsspec.core.url_to_fs(folder)
-        return sorted(path.removeprefix(root).lstrip("/") for path in fs.find(root)) if fs.exists(root) else []
+        found = [path.removeprefix(root).lstrip("/") for path in fs.find(root)] if fs.exists(root) else []
+        return sorted(name for name in found if not name.startswith("_committed/"))
 
     return list_names

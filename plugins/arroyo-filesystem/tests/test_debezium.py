@@ -47,7 +47,8 @@ def shown(rows: list[dict[str, Any]]) -> list[tuple[bool, Any, Any]]:
 
 def lines_of(url: str) -> list[dict[str, Any]]:
     fs, root = fsspec.core.url_to_fs(url)
-    return [json.loads(line) for path in sorted(fs.find(root)) for line in fs.cat_file(path).splitlines()]
+    paths = sorted(path for path in fs.find(root) if "/_committed/" not in path)
+    return [json.loads(line) for path in paths for line in fs.cat_file(path).splitlines()]
 
 
 CHANGES = st.lists(

@@ -61,6 +61,49 @@ def visible_epochs(files: Mapping[str, bytes], folder: str) -> set[int]:
     return {int(found.group(1)) for name in names if (found := _EPOCH.search(name))}
 
 
+def manifests(files: Mapping[str, bytes], folder: str, *, may_tear: bool = False) -> dict[str, dict[int, set[str]]]:
+    """By ending, `json` or `begun`, the files of each epoch that a manifest of the folder lists.
+
+    With `may_tear` a manifest may be half written: no store does so to an object, but one of the tests' disks does.
+    """
+    found: dict[str, dict[int, set[str]]] = {"json": {}, "begun": {}}
+    for name, data in files.items():
+        if not name.startswith(f"{folder}/_committed/"):
+            continue
+        try:
+            manifest = json.loads(data)
+        except ValueError:
+            assert may_tear, f"{name} is not whole"
+            continue
+        ending = name.rpartition(".")[2]
+        assert manifest["complete"] is (ending == "json"), name
+        found[ending][manifest["epoch"]] = {f"{folder}/{file['path']}" for file in manifest["files"]}
+        sizes = {f"{folder}/{file['path']}": file["bytes"] for file in manifest["files"]}
+        wrong = {path for path, size in sizes.items() if path in files and len(files[path]) != size}
+        assert not wrong, f"{name} tells another size than files have: {wrong}"
+    return found
+
+
+def files_by_epoch(files: Mapping[str, bytes], folder: str) -> dict[int, set[str]]:
+    """The visible files of a folder."""
+    found: dict[int, set[str]] = {}
+    for name in files:
+        if name.startswith(f"{folder}/") and is_visible(name) and (match := _EPOCH.search(name)):
+            found.setdefault(int(match.group(1)), set()).add(name)
+    return found
+
+
+def check_manifests(files: Mapping[str, bytes], folder: str, *, may_tear: bool = False) -> None:
+    """At any moment: who reads by manifests sees whole epochs, and files of other epochs are known to be of such."""
+    listed, visible = manifests(files, folder, may_tear=may_tear), files_by_epoch(files, folder)
+    for epoch, names in listed["json"].items():
+        assert names == visible.get(epoch), f"epoch {epoch} is complete, and has other files than its manifest"
+    for epoch, names in visible.items():
+        known = listed["json"].get(epoch) or listed["begun"].get(epoch)
+        assert known is not None or may_tear, f"epoch {epoch} has files, and was not begun"
+        assert known is None or names <= known, f"epoch {epoch} has files that its manifest does not list"
+
+
 def published_epochs(files: Mapping[str, bytes], state: str) -> int:
     """The last published epoch, by the files alone."""
     found = re.compile(rf"{re.escape(state)}/{JOB}/checkpoints/(\d+)/checkpoint\.metadata")
@@ -97,8 +140,9 @@ def placeless(tables: Tables) -> Tables:
     }
 
 
-def check_reader(files: Mapping[str, bytes], root: str, truth: Truth) -> None:
+def check_reader(files: Mapping[str, bytes], root: str, truth: Truth, *, may_tear: bool = False) -> None:
     """At any moment: every visible file is whole, true, and of a published epoch."""
+    check_manifests(files, f"{root}/out", may_tear=may_tear)
     published = published_epochs(files, f"{root}/state")
     for folder, rows in (("out", truth.output), ("bad", truth.bad_lines)):
         seen = visible_rows(files, f"{root}/{folder}")
@@ -114,8 +158,11 @@ def check_result(files: Mapping[str, bytes], root: str, tables: Tables, truth: T
     assert set(tables) == set(truth.tables), f"other tables than expected: {sorted(tables)}"
     for name, rows in tables.items():
         _check_equal(f"table {name}", rows, truth.tables[name])
-    left = [name for name in files if "/_arroyo_staging/" in name]
-    assert not is_tidy or not left, f"files are left staged: {left}"
+    check_manifests(files, f"{root}/out")
+    complete = manifests(files, f"{root}/out")["json"]
+    assert complete == files_by_epoch(files, f"{root}/out"), f"epochs are not complete: {sorted(complete)}"
+    left = [name for name in files if "/_arroyo_staging/" in name or name.endswith(".begun")]
+    assert not is_tidy or not left, f"files are left staged, or commits begun: {left}"
 
 
 def _check_equal(name: str, found: Rows, expected: Rows) -> None:

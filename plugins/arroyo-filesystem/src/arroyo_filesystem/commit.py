@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
+import uuid
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 from arroyo_core.api import TaskInfo
 from arroyo_core.errors import StateError
 from arroyo_filesystem.location import Location, make_folder, sync_folder
+from arroyo_filesystem.manifests import MANIFEST_FOLDER, Manifest, derive_manifest
 from arroyo_filesystem.object_stores import is_object_store
 from arroyo_filesystem.staging import STAGING_FOLDER, StagedFile, decode_files, operator_folder
 
@@ -23,17 +27,66 @@ PARALLEL_MOVES = 16
 
 
 def commit_epoch(
-    location: Location, epoch: int, staged: Mapping[int, bytes], task_info: TaskInfo, *, state_id: str
+    location: Location,
+    epoch: int,
+    staged: Mapping[int, bytes],
+    task_info: TaskInfo,
+    *,
+    state_id: str,
+    has_manifest: bool = False,
 ) -> int:
     """Move what all subtasks staged in `epoch` to its final names, then sweep; the number of files.
 
+    With `has_manifest`, tell readers before the first move and after the last one; not of an epoch without files.
     Raises `StateError` naming a file that is neither staged nor final.
     """
     files = [file for data in staged.values() for file in decode_files(data)]
+    folder = operator_folder(task_info, state_id)
     location.fs.invalidate_cache()
-    move_files(location, files)
-    sweep(location, operator_folder(task_info, state_id), epoch)
+    if has_manifest and files:
+        begun = derive_manifest(files, task_info, epoch, state_id=state_id)
+        put_manifest(location, begun, folder=f"{folder}/{epoch}")
+        move_files(location, files)
+        put_manifest(location, begun.completed(), folder=f"{folder}/{epoch}")
+        remove_manifest(location, begun)
+    else:
+        move_files(location, files)
+    sweep(location, folder, epoch)
     return len(files)
+
+
+def put_manifest(location: Location, manifest: Manifest, *, folder: str) -> None:
+    """Make a manifest visible, whole and lasting; `folder` is one that is swept with the epoch.
+
+    Again, to the same effect, where a commit is repeated.
+    """
+    content, name = manifest.encode(), manifest.path
+    if not location.is_local and is_object_store(location.fs):
+        with closing(location.fs.open(location.child(name), "wb")) as stream:
+            stream.write(content)
+        return
+    staged = StagedFile(f"{folder}/{uuid.uuid4().hex}.manifest", name, manifest.rows, len(content))
+    path = location.child(staged.staged)
+    if location.is_local:
+        make_folder(Path(path).parent)
+        with Path(path).open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        _move_local(location, staged)
+        sync_folder(location.child(MANIFEST_FOLDER))
+        return
+    for parent in (path.rpartition("/")[0], location.child(MANIFEST_FOLDER)):
+        location.fs.makedirs(parent, exist_ok=True)
+    with closing(location.fs.open(path, "wb")) as stream:
+        stream.write(content)
+    _move_remote(location, staged)
+
+
+def remove_manifest(location: Location, manifest: Manifest) -> None:
+    """Take a manifest away; another driver may have done so."""
+    with contextlib.suppress(FileNotFoundError):
+        location.fs.rm_file(location.child(manifest.path))
 
 
 def move_files(location: Location, files: Sequence[StagedFile]) -> None:

@@ -100,7 +100,7 @@ class FilesystemSink(ArrowOperator):
 
     def handle_commit(self, epoch: int, commit_data: Mapping[str, Mapping[int, bytes]], ctx: OperatorContext) -> None:
         staged, state_id = commit_data.get(TABLE, {}), ctx.table_manager.state_id
-        commit_epoch(self._settings.location, epoch, staged, ctx.task_info, state_id=state_id)
+        commit_epoch(self._settings.location, epoch, staged, ctx.task_info, state_id=state_id, has_manifest=True)
 
     def on_close(
         self, final_message: SignalMessage | None, ctx: OperatorContext, collector: ArrowCollector
