@@ -1,10 +1,11 @@
-"""The guides for clusters, S3 and Spark Connect: their commands as they are written, against services of the test.
+"""The guides for clusters, S3, Spark Connect and output: what they show, as written, against services of the test.
 
 Addresses and sizes are replaced, and nothing else: ports are free ones, and a machine for tests is small.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+
+from arroyo_core import Pipeline
 
 from ..document_pages import ROOT, read_commands, read_steps
 from .servers import free_port, is_listening, running, wait_for_port
@@ -128,3 +131,40 @@ def test_the_page_of_spark_connect(tmp_path):
         assert "finished in an earlier run" in page.run(*page.lines(first))
     finally:
         page.run(home, stop)
+
+
+PLACES = """\
+name: places
+checkpoint: {{url: {folder}/state, rows: 100}}
+nodes:
+  - {{id: numbers, operator: impulse.source, config: {{count: 400}}}}
+  - id: placed
+    operator: std.project
+    inputs: [numbers]
+    config: {{keep: [counter], expressions: {{place: "case counter % 2 when 0 then 'New York, 1/2' else 'Oslo' end"}}}}
+  - {{id: out, operator: filesystem.sink, inputs: [placed], config: {{path: {folder}/out, partition_by: [place]}}}}
+"""
+
+
+@pytest.mark.timeout(600)
+def test_the_page_of_output_read_by_spark(tmp_path, spark):
+    """Spark reads the epochs that are complete, with the values of their folders, and nothing of one that is not."""
+    (tmp_path / "places.yaml").write_text(PLACES.format(folder=tmp_path), encoding="utf-8")
+    Pipeline.from_yaml(tmp_path / "places.yaml").run(spark)
+    (code,) = Page("read-output.md", tmp_path, {"out/": f"{tmp_path}/out/", '"out"': f'"{tmp_path}/out"'}).blocks()
+
+    def read():
+        names = {"spark": spark}
+        exec(compile(code, "read-output.md", "exec"), names)
+        return sorted((row.counter, row.place) for row in names["rows"].collect())
+
+    whole = [(n, "Oslo" if n % 2 else "New York, 1/2") for n in range(400)]
+    assert read() == whole
+    # As if the driver had died when it had moved one of the two files of the last epoch.
+    last = sorted((tmp_path / "out/_committed").glob("*.json"))[-1]
+    manifest = json.loads(last.read_bytes())
+    (tmp_path / "out" / manifest["files"][0]["path"]).unlink()
+    last.with_suffix(".begun").write_text(json.dumps({**manifest, "complete": False}) + "\n", encoding="utf-8")
+    last.unlink()
+    assert read() == whole[: 400 - manifest["rows"]]
+    assert spark.read.parquet(f"{tmp_path}/out").count() == 400 - manifest["files"][0]["rows"]

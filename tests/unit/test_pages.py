@@ -21,6 +21,7 @@ PAGES = [
     "docs/on-a-cluster.md",
     "docs/on-s3.md",
     "docs/on-spark-connect.md",
+    "docs/read-output.md",
     "docs/read-state.md",
     "docs/ship-functions.md",
     "docs/upgrade.md",
@@ -35,7 +36,7 @@ NOT_RUN = {
 }
 
 #: Pages with blocks that need a service, which `tests/integration/test_service_pages.py` runs.
-WITH_SERVICES = ["docs/on-a-cluster.md", "docs/on-s3.md", "docs/on-spark-connect.md"]
+WITH_SERVICES = ["docs/on-a-cluster.md", "docs/on-s3.md", "docs/on-spark-connect.md", "docs/read-output.md"]
 
 #: Pages that another test runs, and where.
 RUN_BY = {

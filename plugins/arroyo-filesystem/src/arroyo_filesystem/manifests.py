@@ -1,8 +1,8 @@
 """Which files belong to which epoch, for readers who want whole epochs only.
 
-Files get their names one by one: for a moment, or until a driver that died meanwhile is restarted, a part of an epoch is
-visible. A manifest is visible at once: `_committed/{job}.{node}.{state}-{epoch}.json` appears when every file that it
-lists is in its place. Before the first file is moved, the same list appears as `.begun`, and goes when the epoch is
+Files get their names one by one: for a moment, or until a driver that died meanwhile is restarted, a part of an epoch
+is visible. A manifest is visible at once: `_committed/{job}.{node}.{state}-{epoch}.json` appears when every file that
+it lists is in its place. Before the first file is moved, the same list appears as `.begun`, and goes when the epoch is
 complete.
 
 Two names, and not one that is written over: a driver that lost the job long ago may still begin a commit that
