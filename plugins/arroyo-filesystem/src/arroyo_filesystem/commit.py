@@ -18,7 +18,7 @@ from pathlib import Path
 from arroyo_core.api import TaskInfo
 from arroyo_core.errors import StateError
 from arroyo_filesystem.location import Location, make_folder, sync_folder
-from arroyo_filesystem.manifests import MANIFEST_FOLDER, Manifest, derive_manifest
+from arroyo_filesystem.manifests import MANIFEST_FOLDER, Manifest, derive_manifest, encode_manifest
 from arroyo_filesystem.object_stores import is_object_store
 from arroyo_filesystem.staging import STAGING_FOLDER, StagedFile, decode_files, operator_folder
 
@@ -60,7 +60,7 @@ def put_manifest(location: Location, manifest: Manifest, *, folder: str) -> None
 
     Again, to the same effect, where a commit is repeated.
     """
-    content, name = manifest.encode(), manifest.path
+    content, name = encode_manifest(manifest), manifest.path
     if not location.is_local and is_object_store(location.fs):
         with closing(location.fs.open(location.child(name), "wb")) as stream:
             stream.write(content)

@@ -51,12 +51,13 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         name = f"{self.job}.{self.node}.{self.state_id}-{self.epoch:08}"
         return f"{MANIFEST_FOLDER}/{name}.{COMPLETE if self.complete else BEGUN}"
 
-    def encode(self) -> bytes:
-        """One line of JSON, which every reader of JSON lines takes, too."""
-        return msgspec.json.encode(self) + b"\n"
-
     def completed(self) -> Manifest:
         return msgspec.structs.replace(self, complete=True)
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    """One line of JSON, which every reader of JSON lines takes, too."""
+    return msgspec.json.encode(manifest) + b"\n"
 
 
 def derive_manifest(files: Sequence[StagedFile], task_info: TaskInfo, epoch: int, *, state_id: str) -> Manifest:
