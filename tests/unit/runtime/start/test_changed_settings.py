@@ -194,6 +194,18 @@ def test_a_change_is_allowed_once_and_stays_on_record(changing):
     assert {"node": "node", "label": "size", "before": "5m", "after": "10m"}.items() <= noted.items()
 
 
+def test_a_checkpoint_from_before_settings_were_recorded_starts_as_it_did(changing, monkeypatch):
+    before, after = (changing.plan("std.tumbling_window", f"size: {size}, {COUNT}") for size in ("5m", "10m"))
+    with monkeypatch.context() as patch:
+        patch.setattr("arroyo_core.runtime.comparison.record_settings", lambda settings: {})
+        changing.kill(before)
+    assert changing.check(after).warnings == ()
+    # From its next epoch on it has them.
+    changing.kill(before, epoch=3)
+    with pytest.raises(IncompatibleCheckpointError, match="changed: size 5m -> 10m"):
+        changing.check(after)
+
+
 def test_a_fork_is_compared_with_the_job_it_comes_from(changing):
     changing.kill(changing.plan("std.tumbling_window", f"size: 5m, {COUNT}"))
     # Another place to write to is no change of state.
