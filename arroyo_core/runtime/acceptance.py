@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from arroyo_core.errors import (
     ArroyoError,
+    DataError,
     Domain,
     ExchangeError,
     ExternalError,
@@ -28,6 +29,7 @@ _PLAIN_ERRORS: dict[str, type[ArroyoError]] = {
     kind.__name__: kind
     for kind in (
         BundleError,
+        DataError,
         DigestMismatchError,
         ExchangeError,
         ExternalError,

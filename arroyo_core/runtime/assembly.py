@@ -179,6 +179,7 @@ class WaveAssembly:
                 sender=subtask,
                 attempt=self._environment.attempt,
                 targets=[subtask] if edge.routing is Routing.FORWARD else range(target.parallelism),
+                edge=f"from {edge.source!r} to {edge.target!r}",
             )
             sender_slots.append(SenderSlot(sender=sender, chain=target.id, input=edge.input, output=edge.output))
         return local_edges, sender_slots

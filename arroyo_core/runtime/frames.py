@@ -12,6 +12,9 @@ from enum import IntEnum
 
 import pyarrow as pa
 
+from arroyo_core.errors import DataError
+from arroyo_core.runtime.slicing import is_indirect
+
 #: Frames for the driver pass through every later wave.
 DRIVER_CHAIN = -1
 
@@ -47,25 +50,88 @@ class Frame:
 EMPTY = pa.py_buffer(b"")
 
 
-def encode_batch(batch: pa.RecordBatch) -> pa.Buffer:
-    """The payload of a data frame. Dictionaries are decoded: a lone message cannot carry them."""
-    return without_dictionaries(batch).serialize()
+#: What goes through Spark in one piece is an array of the JVM, with a length of 31 bits, and has a head of its own.
+MAX_FRAME_BYTES = 2**31 - 2**16
+
+
+def encode_batch(batch: pa.RecordBatch, edge: str = "to another subtask") -> pa.Buffer:
+    """The payload of a data frame; raises `DataError`, which names the edge, for rows that cannot be one."""
+    payload = to_wire(batch).serialize()
+    if payload.size > MAX_FRAME_BYTES:
+        what = "a row" if batch.num_rows == 1 else f"{batch.num_rows} rows"
+        raise DataError(
+            f"{what} of {payload.size:,} bytes cannot be sent {edge}: a row must stay below "
+            f"{MAX_FRAME_BYTES:,} bytes (2 GiB)"
+        )
+    return payload
 
 
 def decode_batch(payload: pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
     if payload.address % 8:
         # Behind a payload of odd size; kernels expect aligned values.
         payload = pa.py_buffer(payload.to_pybytes())
-    return pa.ipc.read_record_batch(payload, schema)
+    wire = wire_schema(schema)
+    batch = pa.ipc.read_record_batch(payload, wire)
+    return batch if wire is schema else _cast(batch, schema)
 
 
-def without_dictionaries(batch: pa.RecordBatch) -> pa.RecordBatch:
-    if not any(pa.types.is_dictionary(field.type) for field in batch.schema):
+def to_wire(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch as it is sent, with the types of `wire_schema`."""
+    if not any(is_indirect(kind) for kind in batch.schema.types):
         return batch
+    return _cast(batch, pa.schema([_wire_field(field) for field in batch.schema]))
+
+
+def wire_schema(schema: pa.Schema) -> pa.Schema:
+    """How columns are sent; the very same schema where all are sent as they are.
+
+    Dictionaries and views are not: a lone message cannot carry a dictionary, and a slice of a view would carry all that
+    its parent refers to.
+    """
+    known = _wires.get(id(schema))
+    if known is None or known[0] is not schema:
+        is_plain = not any(is_indirect(kind) for kind in schema.types)
+        if len(_wires) >= _WIRES:
+            _wires.clear()
+        known = _wires[id(schema)] = (schema, schema if is_plain else pa.schema([_wire_field(f) for f in schema]))
+    return known[1]
+
+
+#: By identity, since comparing schemas would take as long as decoding a small frame.
+_wires: dict[int, tuple[pa.Schema, pa.Schema]] = {}
+_WIRES = 256
+
+
+def _wire_field(field: pa.Field) -> pa.Field:
+    return field.with_type(_wire_type(field.type))
+
+
+def _wire_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(kind):
+        return _wire_type(kind.value_type)
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    if pa.types.is_binary_view(kind):
+        return pa.large_binary()
+    if pa.types.is_struct(kind):
+        return pa.struct([_wire_field(field) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_wire_field(kind.key_field), _wire_field(kind.item_field), keys_sorted=kind.keys_sorted)
+    if pa.types.is_list(kind):
+        return pa.list_(_wire_field(kind.value_field))
+    if pa.types.is_large_list(kind):
+        return pa.large_list(_wire_field(kind.value_field))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(_wire_field(kind.value_field), kind.list_size)
+    return kind
+
+
+def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     columns = [
-        column.dictionary_decode() if pa.types.is_dictionary(column.type) else column for column in batch.columns
+        column if column.type == field.type else column.cast(field.type)
+        for column, field in zip(batch.columns, schema, strict=True)
     ]
-    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 class FrameWriter:

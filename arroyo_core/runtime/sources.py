@@ -14,9 +14,12 @@ from arroyo_core.errors import OperatorError
 from arroyo_core.runtime.boundary import Boundary, operator_error
 from arroyo_core.runtime.chain import conform
 from arroyo_core.runtime.context import RuntimeSourceContext
+from arroyo_core.runtime.slicing import cut
 
 #: Batches that wait between a source and the operators behind it.
 QUEUE_BATCHES = 4
+#: Larger ones are cut, so that what waits there, and what operators make of it, is bounded by bytes as well.
+SOURCE_BATCH_BYTES = 16 << 20
 _POLL_S = 0.1
 
 
@@ -104,10 +107,10 @@ class QueueCollector(SourceCollector):
         if batch.num_rows == 0:
             return
         ctx = self._node.ctx
-        batch = conform(batch, ctx.output_schema)
-        ctx.metrics.send(batch)
-        ctx.spend(batch)
-        self._hand_over(SourceEvent(self._node, batch=batch))
+        for part in cut(conform(batch, ctx.output_schema), SOURCE_BATCH_BYTES):
+            ctx.metrics.send(part)
+            ctx.spend(part)
+            self._hand_over(SourceEvent(self._node, batch=part))
 
     def broadcast_watermark(self, watermark: Watermark) -> None:
         self._node.ctx.receive(watermark)

@@ -1,16 +1,16 @@
-"""The two ways of moving frames through Spark: as pairs of an RDD, and as rows of a DataFrame."""
+"""The two ways of moving frames through Spark: as elements of an RDD, and as rows of a DataFrame."""
 
 from __future__ import annotations
 
-import operator
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from arroyo_core.graph.plan import Plan
 from arroyo_core.proto import exchange_pb2 as pb
+from arroyo_core.runtime.frames import Frame
 from arroyo_core.runtime.local import reports_of
 from arroyo_core.runtime.request import EpochRequest
 from arroyo_core.spark.frame_batches import FRAME_DDL
-from arroyo_core.spark.worker import Pair, arrow_function, no_frames, pair_function
+from arroyo_core.spark.worker import arrow_function, frame_function, no_frames, record_function
 
 if TYPE_CHECKING:
     from pyspark import RDD, SparkContext
@@ -43,7 +43,7 @@ def exchange_for(spark: Spark) -> Exchange:
     # `getConf` would copy all settings out of the JVM, which takes 20 ms.
     if is_connect(spark) or context_of(spark)._conf.get("spark.serializer") != KRYO:
         return RowExchange(session_of(spark))
-    return PairExchange(context_of(spark))
+    return FrameExchange(context_of(spark))
 
 
 def is_connect(spark: Spark) -> bool:
@@ -67,28 +67,28 @@ def session_of(spark: Spark) -> SparkSession:
 def run_empty_job(context: SparkContext, width: int) -> None:
     """A job with the shape of an epoch's, and with nothing to do."""
     context.setJobDescription("arroyo: start Python workers")
-    waves = context.parallelize([], width).mapPartitions(no_frames).partitionBy(width, operator.index)
     try:
-        waves.mapPartitions(no_frames).collect()
+        frames = shuffled(context.parallelize([], width).mapPartitions(no_frames), width)
+        frames.mapPartitions(no_frames).collect()
     finally:
         # It is this thread's, for all jobs to come.
         context.setLocalProperty("spark.job.description", None)
 
 
-class PairExchange:
-    """A `mapPartitions` for each wave, a `partitionBy` between two: Spark plans and compiles nothing."""
+class FrameExchange:
+    """A `mapPartitions` for each wave, a shuffle of pickled frames between two: Spark plans and compiles nothing."""
 
     def __init__(self, context: SparkContext) -> None:
         self._context = context
-        self._seeds: dict[int, RDD[Pair]] = {}
+        self._seeds: dict[int, RDD[Frame]] = {}
 
     def run(self, plan: Plan, request: EpochRequest) -> list[pb.ChainReport]:
-        pairs = self._seed(plan.wave_parallelism(0)).mapPartitions(pair_function(plan, 0, request))
-        for wave in range(1, plan.wave_count):
-            # A frame that only passes through may be meant for a wider wave; Spark takes it modulo.
-            moved = pairs.partitionBy(plan.wave_parallelism(wave), operator.index)
-            pairs = moved.mapPartitions(pair_function(plan, wave, request))
-        return reports_of([frame for _, frame in pairs.collect()])
+        frames = self._seed(plan.wave_parallelism(0))
+        for wave in range(plan.wave_count - 1):
+            width = plan.wave_parallelism(wave + 1)
+            frames = shuffled(frames.mapPartitions(record_function(plan, wave, request, width)), width)
+        last = plan.wave_count - 1
+        return reports_of(frames.mapPartitions(frame_function(plan, last, request)).collect())
 
     def tag(self, tag: str, description: str) -> None:
         self._context.addJobTag(tag)
@@ -97,11 +97,24 @@ class PairExchange:
     def cancel(self, tag: str) -> None:
         self._context.cancelJobsWithTag(tag)
 
-    def _seed(self, width: int) -> RDD[Pair]:
+    def _seed(self, width: int) -> RDD[Frame]:
         """Empty partitions that start the sources."""
         if width not in self._seeds:
             self._seeds[width] = self._context.parallelize([], width)
         return self._seeds[width]
+
+
+def shuffled(records: RDD[bytes], width: int) -> RDD[Frame]:
+    """The frames of `records_of`, in `width` partitions. As `RDD.partitionBy`, which would gather them by number."""
+    from pyspark import RDD
+    from pyspark.serializers import BatchedSerializer
+
+    context = records.context
+    jvm = context._jvm
+    records._bypass_serializer = True
+    pairs = jvm.PairwiseRDD(records._jrdd.rdd()).asJavaPairRDD()
+    moved = pairs.partitionBy(jvm.PythonPartitioner(width, 0))
+    return RDD(jvm.PythonRDD.valueOfPair(moved), context, BatchedSerializer(context._unbatched_serializer))
 
 
 class RowExchange:

@@ -33,10 +33,13 @@ BATCH_BYTES = 1 << 20
 
 
 def batches_of(frames: Iterable[Frame]) -> Iterator[pa.RecordBatch]:
-    """Gather frames into batches of `FRAME_SCHEMA`."""
+    """Gather frames into batches of `FRAME_SCHEMA`; a large frame is alone, so that no offset overflows."""
     gathered: list[Frame] = []
     size = 0
     for frame in frames:
+        if gathered and size + frame.payload.size > BATCH_BYTES:
+            yield frames_to_batch(gathered)
+            gathered, size = [], 0
         gathered.append(frame)
         size += frame.payload.size
         if size >= BATCH_BYTES:

@@ -27,8 +27,12 @@ if TYPE_CHECKING:
 #: Spark's own retries of a failed task, also on one machine.
 LOCAL_MASTER = "local[*,4]"
 
-#: Frames are about 1 MB: few of them make a batch.
+#: Frames are about 1 MB: few of them make a batch. Rows may be larger than that, and then fewer do.
 FRAMES_PER_BATCH = 16
+_BATCHES = {
+    "spark.sql.execution.arrow.maxRecordsPerBatch": str(FRAMES_PER_BATCH),
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(FRAMES_PER_BATCH << 20),
+}
 
 #: With more tasks than these in one JVM, collecting garbage in a single thread would hold them up.
 SERIAL_THREADS = 4
@@ -43,10 +47,10 @@ MASTER_PORT = 7077
 logger = logging.getLogger(__name__)
 
 _SETTINGS = {
+    **_BATCHES,
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.serializer": KRYO,
     "spark.sql.adaptive.enabled": "false",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": str(FRAMES_PER_BATCH),
     "spark.ui.showConsoleProgress": "false",
 }
 
@@ -154,9 +158,7 @@ def _connect(name: str, url: str, conf: Mapping[str, str]) -> SparkSession:
         from pyspark.sql import SparkSession
 
         builder = SparkSession.builder.appName(f"arroyo {name}").remote(url)
-        for key, value in (
-            {"spark.sql.execution.arrow.maxRecordsPerBatch": str(FRAMES_PER_BATCH)} | dict(conf)
-        ).items():
+        for key, value in (_BATCHES | dict(conf)).items():
             builder = builder.config(key, value)
         return builder.getOrCreate()
     except ImportError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -19,29 +19,40 @@ from arroyo_core.spark.frame_batches import batches_of, frames_of
 #: Spark's default number of tries. Where a cluster tries less often, its own error is shown instead.
 TRIES = 4
 
-#: A frame and its target.
-Pair: TypeAlias = tuple[int, Frame]
-PairFunction: TypeAlias = Callable[[Iterable[Pair]], Iterator[Pair]]
+FrameFunction: TypeAlias = Callable[[Iterable[Frame]], Iterator[Frame]]
+RecordFunction: TypeAlias = Callable[[Iterable[Frame]], Iterator[bytes]]
 ArrowFunction: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def pair_function(plan: Plan, wave: int, request: EpochRequest) -> PairFunction:
-    """What `mapPartitions` sends to executors; it is pickled with its arguments."""
+def frame_function(plan: Plan, wave: int, request: EpochRequest) -> FrameFunction:
+    """What `mapPartitions` sends to executors for the last wave; it is pickled with its arguments."""
 
-    def wave_task(pairs: Iterable[Pair]) -> Iterator[Pair]:
+    def wave_task(frames: Iterable[Frame]) -> Iterator[Frame]:
         from arroyo_core.spark.worker import run_task
 
-        for frame in run_task(plan, wave, request, (frame for _, frame in pairs)):
-            yield frame.target, frame
+        return run_task(plan, wave, request, iter(frames))
 
     # Spark's pages show it.
     wave_task.__name__ = f"wave_{wave}"
     return wave_task
 
 
-def no_frames(pairs: Iterable[Pair]) -> Iterator[Pair]:
+def record_function(plan: Plan, wave: int, request: EpochRequest, width: int) -> RecordFunction:
+    """What `mapPartitions` sends for a wave in front of one with `width` partitions; it gives `records_of` frames."""
+
+    def wave_task(frames: Iterable[Frame]) -> Iterator[bytes]:
+        from arroyo_core.spark.packing import records_of
+        from arroyo_core.spark.worker import run_task
+
+        return records_of(run_task(plan, wave, request, iter(frames)), width)
+
+    wave_task.__name__ = f"wave_{wave}"
+    return wave_task
+
+
+def no_frames(frames: Iterable[Any]) -> Iterator[Any]:
     """A wave that does nothing."""
-    return iter(pairs)
+    return iter(frames)
 
 
 def arrow_function(plan: Plan, wave: int, request: EpochRequest) -> ArrowFunction:

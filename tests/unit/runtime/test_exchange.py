@@ -1,17 +1,21 @@
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from arroyo_core.api import SignalMessage, Watermark
-from arroyo_core.errors import ExchangeError
+from arroyo_core.errors import DataError, ExchangeError
+from arroyo_core.runtime import exchange
 from arroyo_core.runtime.exchange import (
+    FRAME_BYTES,
     EdgeSender,
     RebalanceRouter,
     Receiver,
     ShuffleRouter,
     decode_watermark,
     encode_watermark,
+    split,
 )
 from arroyo_core.runtime.frames import EMPTY, Frame, FrameKind, FrameWriter, decode_batch
 
@@ -44,6 +48,77 @@ def test_a_shuffle_loses_no_row_and_keeps_keys_together(keys, parallelism, size)
             for key in batch.column(0).to_pylist():
                 assert targets.setdefault(key, frame.target) == frame.target
     assert sorted(values) == [value for value, _ in rows]
+
+
+@given(st.lists(st.integers(0, 3999), min_size=1, max_size=60), st.integers(1, 4000))
+def test_splitting_by_sort_gives_each_target_its_rows_in_their_order(drawn, parallelism):
+    targets = np.array([target % parallelism for target in drawn], dtype=np.int32)
+    batch = pa.record_batch({"row": np.arange(len(targets))})
+    parts = {target: part.column(0).to_pylist() for target, part in split(batch, targets, parallelism)}
+    assert parts == {target: np.flatnonzero(targets == target).tolist() for target in sorted(set(targets.tolist()))}
+
+
+WIDE = pa.schema({"key": pa.int64(), "text": pa.string()})
+
+
+def wide(sizes, first=0):
+    return pa.record_batch([range(first, first + len(sizes)), ["x" * size for size in sizes]], schema=WIDE)
+
+
+def data_frames(writer):
+    return [frame for frame in writer.drain() if frame.kind is FrameKind.DATA]
+
+
+@pytest.mark.parametrize("parallelism", [1, 2, 50])
+def test_a_large_batch_is_sent_in_frames_of_about_a_megabyte(parallelism):
+    writer = FrameWriter()
+    edge = sender(writer, ShuffleRouter(("key",), parallelism), parallelism)
+    edge.send(wide([8 << 10] * 2000))
+    edge.finish(None)
+    frames = data_frames(writer)
+    assert all(frame.payload.size < 1.3 * FRAME_BYTES for frame in frames)
+    keys = [key for frame in frames for key in decode_batch(frame.payload, WIDE).column(0).to_pylist()]
+    assert sorted(keys) == list(range(2000))
+    assert len(frames) <= 16 + 2 * parallelism
+
+
+def test_a_row_larger_than_a_frame_goes_alone():
+    writer = FrameWriter()
+    edge = sender(writer, ShuffleRouter((), 1), 1)
+    edge.send(wide([10] * 500 + [9 << 20] + [10] * 500))
+    edge.send(wide([10, 10], first=1001))
+    edge.finish(None)
+    frames = data_frames(writer)
+    sizes = {frame.payload.size: decode_batch(frame.payload, WIDE).num_rows for frame in frames}
+    assert [rows for size, rows in sizes.items() if size > 2 * FRAME_BYTES] == [1]
+    keys = [key for frame in frames for key in decode_batch(frame.payload, WIDE).column(0).to_pylist()]
+    assert keys == list(range(1003))
+    assert len(frames) < 20
+
+
+def test_a_row_that_cannot_be_sent_is_an_error_that_names_the_edge(lab, monkeypatch):
+    monkeypatch.setattr("arroyo_core.runtime.frames.MAX_FRAME_BYTES", 64)
+    nodes = [
+        {"id": "s", "operator": "test.rows", "config": {"count": 20}},
+        {"id": "p", "operator": "test.passing", "inputs": ["s"], "config": {"keys": ["key"]}},
+        {"id": "o", "operator": "test.sink", "inputs": ["p"]},
+    ]
+    with pytest.raises(DataError, match=r"bytes cannot be sent from 's' to 'p': a row must stay below 64"):
+        lab.run(nodes, parallelism=2)
+
+
+def test_rows_that_wait_do_not_keep_large_batches_in_memory(monkeypatch):
+    monkeypatch.setattr(exchange, "_HELD_BYTES", 100_000)
+    writer = FrameWriter()
+    edge = sender(writer, RebalanceRouter(0, 8), 8)
+    waiting = 0
+    for number in range(40):
+        edge.send(wide([1000] * 40, first=number * 40))
+        waiting += 40
+        waiting -= sum(decode_batch(frame.payload, WIDE).num_rows for frame in data_frames(writer))
+        # The rows that wait are slices of the batches of 40 KB that were sent last.
+        assert waiting <= 2 * 40
+    edge.finish(None)
 
 
 @given(st.lists(st.integers(0, 30), max_size=20), st.integers(1, 5))

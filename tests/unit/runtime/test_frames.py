@@ -1,7 +1,10 @@
 import pickle
 
 import pyarrow as pa
+import pytest
 
+from arroyo_core.errors import DataError
+from arroyo_core.runtime import frames
 from arroyo_core.runtime.frames import EMPTY, Frame, FrameKind, FrameWriter, decode_batch, encode_batch
 
 
@@ -30,3 +33,35 @@ def test_the_writer_gives_each_frame_once():
     writer.write(frame)
     assert writer.drain() == [frame]
     assert writer.drain() == []
+
+
+TEXTS = pa.array(["x", None, "x"])
+LISTS = pa.array([["x"], None, []])
+STRUCTS = pa.array([{"a": "x"}, None, {"a": None}])
+
+
+@pytest.mark.parametrize(
+    ("plain", "kind"),
+    [
+        (TEXTS, pa.string_view()),
+        (TEXTS, pa.dictionary(pa.int8(), pa.string())),
+        (LISTS, pa.list_(pa.string_view())),
+        (STRUCTS, pa.struct({"a": pa.dictionary(pa.int32(), pa.string())})),
+    ],
+    ids=str,
+)
+def test_columns_that_are_sent_plain_come_back_as_declared(plain, kind):
+    batch = pa.record_batch({"a": plain.cast(kind)})
+    assert decode_batch(encode_batch(batch), batch.schema) == batch
+
+
+def test_a_slice_of_a_view_sends_only_its_own_rows():
+    batch = pa.record_batch({"a": pa.array([f"{row:01000}" for row in range(1000)], pa.string_view())})
+    assert encode_batch(batch.slice(5, 10)).size < 12_000
+    assert decode_batch(encode_batch(batch.slice(5, 10)), batch.schema) == batch.slice(5, 10)
+
+
+def test_a_row_that_cannot_be_sent_is_a_clear_error(monkeypatch):
+    monkeypatch.setattr(frames, "MAX_FRAME_BYTES", 10_000)
+    with pytest.raises(DataError, match=r"a row of 2\d,\d\d\d bytes cannot be sent.*must stay below 10,000 bytes"):
+        encode_batch(pa.record_batch({"a": ["x" * 20_000]}))

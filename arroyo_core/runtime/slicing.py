@@ -1,0 +1,46 @@
+"""Record batches cut by what they weigh, not by how many rows they have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+#: A slice may have so much more than what was asked for before it is cut again.
+_TOLERANCE = 1.25
+
+
+def cut(batch: pa.RecordBatch, max_bytes: int) -> Iterator[pa.RecordBatch]:
+    """Consecutive slices of about `max_bytes` at most, which share the memory of the batch; a row that has more is alone.
+
+    A batch with columns that are `is_indirect` stays whole: nobody can tell what a slice of it has.
+    """
+    size, rows = batch.nbytes, batch.num_rows
+    if size <= max_bytes * _TOLERANCE or rows <= 1 or any(is_indirect(kind) for kind in batch.schema.types):
+        yield batch
+        return
+    start, count = 0, _rows_for(max_bytes, rows, size)
+    while start < rows:
+        part = batch.slice(start, count)
+        # Halved rather than cut in proportion: one large row must not make single rows of all those before it.
+        while (size := part.nbytes) > max_bytes * _TOLERANCE and part.num_rows > 1:
+            part = part.slice(0, part.num_rows // 2)
+        yield part
+        start += part.num_rows
+        count = _rows_for(max_bytes, part.num_rows, size)
+
+
+def is_indirect(kind: pa.DataType) -> bool:
+    """Whether a slice of such a column refers to all of its parent: dictionaries and views do."""
+    return (
+        pa.types.is_dictionary(kind)
+        or pa.types.is_string_view(kind)
+        or pa.types.is_binary_view(kind)
+        or pa.types.is_list_view(kind)
+        or pa.types.is_large_list_view(kind)
+        or any(is_indirect(kind.field(index).type) for index in range(kind.num_fields))
+    )
+
+
+def _rows_for(max_bytes: int, rows: int, size: int) -> int:
+    return max(1, rows * max_bytes // max(1, size))
