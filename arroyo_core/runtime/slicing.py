@@ -11,7 +11,7 @@ _TOLERANCE = 1.25
 
 
 def cut(batch: pa.RecordBatch, max_bytes: int) -> Iterator[pa.RecordBatch]:
-    """Consecutive slices of about `max_bytes` at most, which share the memory of the batch; a row that has more is alone.
+    """Consecutive slices of about `max_bytes` at most, which share its memory; a row that has more is alone.
 
     A batch with columns that are `is_indirect` stays whole: nobody can tell what a slice of it has.
     """

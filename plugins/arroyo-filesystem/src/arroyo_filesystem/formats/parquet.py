@@ -16,6 +16,9 @@ from arroyo_filesystem.splits import TO_THE_END, Split
 #: What is read of a column at a time, where reading little costs little.
 READ_BYTES = 256 * 2**10
 
+#: A batch has about as much at most, if the file tells the truth about what its rows weigh, or else the batch after it.
+BATCH_BYTES = 16 * 2**20
+
 
 def read_schema(fs: Any, path: str) -> pa.Schema:
     """The plain schema of a file."""
@@ -42,29 +45,39 @@ class ParquetReader:
         """Batches from `position` on, each with the position after it."""
         with _open(self._fs, path) as file:
             stop = file.metadata.num_row_groups if split.stop == TO_THE_END else split.stop
-            groups, skipped = _skip_groups(file.metadata, range(split.start, stop), position)
-            inner = position - skipped
+            groups = range(split.start, stop)
             # By position in the schema a column of a struct would be several leaves: names take them all.
             columns = [name for name in self._schema.names if name in file.schema_arrow.names]
             try:
-                yield from self._batches(file, path, groups, columns=columns, inner=inner, position=position)
+                if columns:
+                    yield from self._bounded(file, path, groups, columns=columns, position=position)
+                else:
+                    yield from self._nulls(file, groups, position=position)
             except pa.ArrowException as error:
                 raise DataError(f"{path}: {error}") from error
 
-    def _batches(
-        self,
-        file: pq.ParquetFile,
-        path: str,
-        groups: Sequence[int],
-        *,
-        columns: Sequence[str],
-        inner: int,
-        position: int,
+    def _bounded(
+        self, file: pq.ParquetFile, path: str, groups: range, *, columns: Sequence[str], position: int
     ) -> Iterator[tuple[pa.RecordBatch, int]]:
-        if not columns:
-            yield from self._nulls(file, groups, inner=inner, position=position)
-            return
-        for batch in file.iter_batches(batch_size=self._batch_rows, row_groups=groups, columns=columns):
+        """Batches of so many rows as come to `BATCH_BYTES`."""
+        rows = min(self._batch_rows, _rows_within(BATCH_BYTES, file.metadata, groups, columns))
+        is_done = False
+        while not is_done:
+            is_done = True
+            for batch, position in self._batches(file, path, groups, columns=columns, position=position, rows=rows):
+                yield batch, position
+                # A file may hold a long text once for many rows.
+                if batch.nbytes > 2 * BATCH_BYTES and batch.num_rows > 1:
+                    rows = max(1, batch.num_rows * BATCH_BYTES // batch.nbytes)
+                    is_done = False
+                    break
+
+    def _batches(
+        self, file: pq.ParquetFile, path: str, groups: range, *, columns: Sequence[str], position: int, rows: int
+    ) -> Iterator[tuple[pa.RecordBatch, int]]:
+        left, skipped = _skip_groups(file.metadata, groups, position)
+        inner = position - skipped
+        for batch in file.iter_batches(batch_size=rows, row_groups=left, columns=columns):
             if inner >= batch.num_rows:
                 inner -= batch.num_rows
                 continue
@@ -73,17 +86,32 @@ class ParquetReader:
             position += rest.num_rows
             yield conform(rest, self._schema, place=path), position
 
-    def _nulls(
-        self, file: pq.ParquetFile, groups: Sequence[int], *, inner: int, position: int
-    ) -> Iterator[tuple[pa.RecordBatch, int]]:
+    def _nulls(self, file: pq.ParquetFile, groups: range, *, position: int) -> Iterator[tuple[pa.RecordBatch, int]]:
         """A file without any wanted column still has its rows."""
-        left = sum(file.metadata.row_group(group).num_rows for group in groups) - inner
+        left = sum(file.metadata.row_group(group).num_rows for group in groups) - position
         while left > 0:
             rows = min(left, self._batch_rows)
             left -= rows
             position += rows
             columns = [pa.nulls(rows, field.type) for field in self._schema]
             yield pa.RecordBatch.from_arrays(columns, schema=self._schema), position
+
+
+def _rows_within(max_bytes: int, metadata: pq.FileMetaData, groups: range, columns: Sequence[str]) -> int:
+    """How many rows of the wanted columns have `max_bytes`, in the row group with the widest rows."""
+    wanted = set(columns)
+    widest = 0.0
+    for number in groups:
+        group = metadata.row_group(number)
+        leaves = (group.column(index) for index in range(group.num_columns))
+        size = sum(leaf.total_uncompressed_size for leaf in leaves if _is_of(leaf.path_in_schema, wanted))
+        widest = max(widest, size / max(1, group.num_rows))
+    return max(1, int(max_bytes / widest)) if widest else max_bytes
+
+
+def _is_of(path: str, columns: set[str]) -> bool:
+    """Whether a leaf belongs to one of the columns; a name may have dots of its own."""
+    return path in columns or path.partition(".")[0] in columns
 
 
 def _skip_groups(metadata: pq.FileMetaData, groups: range, position: int) -> tuple[list[int], int]:
