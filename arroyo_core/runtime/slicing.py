@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 #: A slice may have so much more than what was asked for before it is cut again.
-_TOLERANCE = 1.25
+_TOLERANCE = 1.5
 
 
 def cut(batch: pa.RecordBatch, max_bytes: int) -> Iterator[pa.RecordBatch]:
@@ -19,7 +19,8 @@ def cut(batch: pa.RecordBatch, max_bytes: int) -> Iterator[pa.RecordBatch]:
     if size <= max_bytes * _TOLERANCE or rows <= 1 or any(is_indirect(kind) for kind in batch.schema.types):
         yield batch
         return
-    start, count = 0, _rows_for(max_bytes, rows, size)
+    # Even parts, rather than a small rest.
+    start, count = 0, -(-rows // min(rows, round(size / max_bytes)))
     while start < rows:
         part = batch.slice(start, count)
         # Halved rather than cut in proportion: one large row must not make single rows of all those before it.
@@ -27,7 +28,8 @@ def cut(batch: pa.RecordBatch, max_bytes: int) -> Iterator[pa.RecordBatch]:
             part = part.slice(0, part.num_rows // 2)
         yield part
         start += part.num_rows
-        count = _rows_for(max_bytes, part.num_rows, size)
+        if part.num_rows < count or size < max_bytes / 2:
+            count = max(1, part.num_rows * max_bytes // max(1, size))
 
 
 def is_indirect(kind: pa.DataType) -> bool:
@@ -40,7 +42,3 @@ def is_indirect(kind: pa.DataType) -> bool:
         or pa.types.is_large_list_view(kind)
         or any(is_indirect(kind.field(index).type) for index in range(kind.num_fields))
     )
-
-
-def _rows_for(max_bytes: int, rows: int, size: int) -> int:
-    return max(1, rows * max_bytes // max(1, size))
