@@ -82,28 +82,28 @@ class OperatorLevels(_message.Message):
     def __init__(self, input: _Optional[_Union[Level, _Mapping]] = ..., output: _Optional[_Union[Level, _Mapping]] = ..., is_closed: _Optional[bool] = ...) -> None: ...
 
 class SentFrames(_message.Message):
-    __slots__ = ("chain", "input", "target", "frames")
+    __slots__ = ("chain", "input", "first_target", "frames")
     CHAIN_FIELD_NUMBER: _ClassVar[int]
     INPUT_FIELD_NUMBER: _ClassVar[int]
-    TARGET_FIELD_NUMBER: _ClassVar[int]
+    FIRST_TARGET_FIELD_NUMBER: _ClassVar[int]
     FRAMES_FIELD_NUMBER: _ClassVar[int]
     chain: int
     input: int
-    target: int
-    frames: int
-    def __init__(self, chain: _Optional[int] = ..., input: _Optional[int] = ..., target: _Optional[int] = ..., frames: _Optional[int] = ...) -> None: ...
+    first_target: int
+    frames: bytes
+    def __init__(self, chain: _Optional[int] = ..., input: _Optional[int] = ..., first_target: _Optional[int] = ..., frames: _Optional[bytes] = ...) -> None: ...
 
 class ReceivedFrames(_message.Message):
-    __slots__ = ("input", "sender", "attempt", "frames")
+    __slots__ = ("input", "first_sender", "attempts", "frames")
     INPUT_FIELD_NUMBER: _ClassVar[int]
-    SENDER_FIELD_NUMBER: _ClassVar[int]
-    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    FIRST_SENDER_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
     FRAMES_FIELD_NUMBER: _ClassVar[int]
     input: int
-    sender: int
-    attempt: int
-    frames: int
-    def __init__(self, input: _Optional[int] = ..., sender: _Optional[int] = ..., attempt: _Optional[int] = ..., frames: _Optional[int] = ...) -> None: ...
+    first_sender: int
+    attempts: bytes
+    frames: bytes
+    def __init__(self, input: _Optional[int] = ..., first_sender: _Optional[int] = ..., attempts: _Optional[bytes] = ..., frames: _Optional[bytes] = ...) -> None: ...
 
 class InputWatermark(_message.Message):
     __slots__ = ("is_present", "is_idle", "event_time_us")

@@ -14,7 +14,7 @@ import pyarrow as pa
 from arroyo_core.api import SignalMessage, Watermark
 from arroyo_core.api.hashing import hash_batch, subtasks_of
 from arroyo_core.errors import ExchangeError
-from arroyo_core.runtime.frames import EMPTY, Frame, FrameKind, FrameWriter, encode_batch, to_wire
+from arroyo_core.runtime.frames import EMPTY, Frame, FrameKind, FrameWriter, encode_wire, to_wire
 from arroyo_core.runtime.slicing import cut
 from arroyo_core.runtime.watermarks import Channel
 
@@ -199,7 +199,7 @@ class EdgeSender:
             whole = outbox.batches[0] if len(outbox.batches) == 1 else pa.concat_batches(outbox.batches)
             outbox.batches, outbox.bytes = [], 0
             for part in cut(whole, FRAME_BYTES):
-                self._write(target, outbox, FrameKind.DATA, encode_batch(part, self._edge))
+                self._write(target, outbox, FrameKind.DATA, encode_wire(part, self._edge))
         if self._watermark is not None and outbox.sent_watermark != self._watermark:
             self._write(target, outbox, FrameKind.WATERMARK, encode_watermark(self._watermark))
             outbox.sent_watermark = self._watermark

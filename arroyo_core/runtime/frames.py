@@ -54,9 +54,14 @@ EMPTY = pa.py_buffer(b"")
 MAX_FRAME_BYTES = 2**31 - 2**16
 
 
-def encode_batch(batch: pa.RecordBatch, edge: str = "to another subtask") -> pa.Buffer:
-    """The payload of a data frame; raises `DataError`, which names the edge, for rows that cannot be one."""
-    payload = to_wire(batch).serialize()
+def encode_batch(batch: pa.RecordBatch) -> pa.Buffer:
+    """The payload of a data frame."""
+    return encode_wire(to_wire(batch))
+
+
+def encode_wire(batch: pa.RecordBatch, edge: str = "to another subtask") -> pa.Buffer:
+    """The payload of what `to_wire` gave; raises `DataError`, which names the edge, for rows that cannot be one."""
+    payload = batch.serialize()
     if payload.size > MAX_FRAME_BYTES:
         what = "a row" if batch.num_rows == 1 else f"{batch.num_rows} rows"
         raise DataError(

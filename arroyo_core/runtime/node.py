@@ -12,6 +12,7 @@ from arroyo_core.graph.plan import Chain
 from arroyo_core.proto import exchange_pb2 as pb
 from arroyo_core.runtime.carry import levels_message
 from arroyo_core.runtime.chain import ChainedOperator
+from arroyo_core.runtime.channels import received_frames, sent_frames
 from arroyo_core.runtime.context import RuntimeContext
 from arroyo_core.runtime.exchange import EdgeSender, Receiver, decode_watermark
 from arroyo_core.runtime.frames import Frame, FrameKind, decode_batch
@@ -184,11 +185,7 @@ class OperatorNode:
                 edge.send_final(final)
         for edge in self._local_edges:
             edge.send_barrier()
-        return [
-            pb.SentFrames(chain=slot.chain, input=slot.input, target=target, frames=frames)
-            for slot in self._senders
-            for target, frames in slot.sender.finish(final).items()
-        ]
+        return [sent_frames(slot.sender.finish(final), chain=slot.chain, input=slot.input) for slot in self._senders]
 
     def _report(
         self, final: SignalMessage | None, checkpoints: Sequence[bytes], sent: Sequence[pb.SentFrames], epoch: int
@@ -204,8 +201,7 @@ class OperatorNode:
             report.operators.append(_operator_report(ctx, checkpoint))
         if self.source is not None and self.source.finish_type is not None:
             report.operators[0].finish_type = self.source.finish_type
-        for (number, sender), inbox in self._receiver.inboxes.items():
-            report.received.add(input=number, sender=sender, attempt=inbox.attempt, frames=inbox.frames)
+        report.received.extend(received_frames(self._receiver.inboxes))
         return report
 
 

@@ -9,6 +9,16 @@ import pyarrow as pa
 #: A slice may have so much more than what was asked for before it is cut again.
 _TOLERANCE = 1.5
 
+_INDIRECT = frozenset(
+    (
+        pa.lib.Type_DICTIONARY,
+        pa.lib.Type_STRING_VIEW,
+        pa.lib.Type_BINARY_VIEW,
+        pa.lib.Type_LIST_VIEW,
+        pa.lib.Type_LARGE_LIST_VIEW,
+    )
+)
+
 
 def cut(batch: pa.RecordBatch, max_bytes: int) -> Iterator[pa.RecordBatch]:
     """Consecutive slices of about `max_bytes` at most, which share its memory; a row that has more is alone.
@@ -34,11 +44,6 @@ def cut(batch: pa.RecordBatch, max_bytes: int) -> Iterator[pa.RecordBatch]:
 
 def is_indirect(kind: pa.DataType) -> bool:
     """Whether a slice of such a column refers to all of its parent: dictionaries and views do."""
-    return (
-        pa.types.is_dictionary(kind)
-        or pa.types.is_string_view(kind)
-        or pa.types.is_binary_view(kind)
-        or pa.types.is_list_view(kind)
-        or pa.types.is_large_list_view(kind)
-        or any(is_indirect(kind.field(index).type) for index in range(kind.num_fields))
-    )
+    if kind.id in _INDIRECT:
+        return True
+    return any(is_indirect(kind.field(index).type) for index in range(kind.num_fields))

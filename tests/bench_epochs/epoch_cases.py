@@ -38,6 +38,10 @@ CASES = {
             "large", "An epoch that changes 1,000 keys, with 10 million, 1 million and 100 thousand keys of state", 1.2
         ),
         Case("overhead", "The same 40 million events with a checkpoint every 2 s, and in one epoch", 1.1),
+        # Four times as many channels: linear in them, with something for what is linear in the subtasks.
+        Case(
+            "accepting", "Accepting an epoch of three shuffles: 300 subtasks, which are to take 100 ms, beside 150", 4.4
+        ),
         Case("cores", "q5 on 10 million generated events, on two cores and on one"),
         Case(
             "latency",

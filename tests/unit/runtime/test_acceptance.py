@@ -1,11 +1,16 @@
 """Which epochs count: every single deviation in the reports is caught."""
 
+import sys
+
+import numpy as np
 import pytest
 
 from arroyo_core.errors import ArroyoError, ExchangeError, RetryHint, retry_hint
 from arroyo_core.proto import exchange_pb2 as pb
+from arroyo_core.runtime import acceptance, channels
 from arroyo_core.runtime.acceptance import accept
 from arroyo_core.runtime.events import RunEpoch
+from arroyo_core.runtime.exchange import Inbox
 
 
 @pytest.fixture
@@ -46,28 +51,121 @@ def test_a_report_of_another_epoch_is_refused(epoch):
         accept(plan, 2, reports)
 
 
+def changed(data, kind):
+    """The same numbers, each in turn greater by one."""
+    numbers = np.frombuffer(data, dtype=kind)
+    for index in range(len(numbers)):
+        other = numbers.copy()
+        other[index] += 1
+        yield other.tobytes()
+
+
+def assert_refused(plan, reports, match="consumed"):
+    with pytest.raises(ExchangeError, match=match):
+        accept(plan, 1, reports)
+
+
+def assert_every_deviation_is_refused(plan, reports):
+    for report in reports:
+        if report.sent:
+            report.attempt += 1
+            assert_refused(plan, reports)
+            report.attempt -= 1
+    fields = [(item, "frames", "<u4") for report in reports for item in [*report.sent, *report.received]]
+    fields += [(item, "attempts", "<i8") for report in reports for item in report.received]
+    for item, name, kind in fields:
+        before = getattr(item, name)
+        for other in changed(before, kind):
+            setattr(item, name, other)
+            assert_refused(plan, reports)
+        setattr(item, name, before[:-4])
+        assert_refused(plan, reports, match="one number for each channel")
+        setattr(item, name, before)
+    accept(plan, 1, reports)
+
+
 def test_every_deviating_count_or_attempt_is_refused(epoch):
     plan, reports = epoch
-    senders = [report for report in reports if report.sent]
-    receivers = [report for report in reports if report.received]
-    assert len(senders) == len(receivers) == 2
-    for report in senders:
-        report.attempt += 1
-        with pytest.raises(ExchangeError, match="consumed"):
-            accept(plan, 1, reports)
-        report.attempt -= 1
-        for sent in report.sent:
-            sent.frames += 1
-            with pytest.raises(ExchangeError, match="consumed"):
-                accept(plan, 1, reports)
-            sent.frames -= 1
-    for report in receivers:
-        for received in report.received:
-            received.attempt += 1
-            with pytest.raises(ExchangeError, match="consumed"):
-                accept(plan, 1, reports)
-            received.attempt -= 1
+    assert sum(len(report.sent) for report in reports) == sum(len(report.received) for report in reports) == 2
+    assert_every_deviation_is_refused(plan, reports)
+
+
+def test_an_end_that_reports_nothing_of_an_edge_is_refused(epoch):
+    plan, reports = epoch
+    for report in reports:
+        for name in ("sent", "received"):
+            if getattr(report, name):
+                kept = pb.ChainReport.FromString(report.SerializeToString())
+                report.ClearField(name)
+                assert_refused(plan, reports, match="one number for each channel")
+                report.CopyFrom(kept)
     accept(plan, 1, reports)
+
+
+def test_edges_of_every_routing_and_number_are_compared(lab):
+    nodes = [
+        {"id": "s", "operator": "test.rows", "config": {"count": 20}},
+        {"id": "keyed", "operator": "test.passing", "inputs": ["s"], "config": {"keys": ["key"]}},
+        # From the source it comes over a wave, from subtask to subtask; twice by key; and evenly.
+        {"id": "all", "operator": "test.passing", "inputs": ["s", "keyed", "keyed"]},
+        {"id": "o", "operator": "test.sink", "inputs": ["all"], "parallelism": 2},
+    ]
+    job = lab.job(nodes, parallelism=3)
+    reports = job.executor.run_epoch(job.plan, job.steps.request(RunEpoch(1, 1000)))
+    assert {str(edge.routing) for edge in job.plan.edges} == {"forward", "shuffle", "rebalance"}
+    assert_every_deviation_is_refused(job.plan, reports)
+
+
+def lines_run(plan, reports):
+    """How many lines of the modules that decide run."""
+    counted = 0
+
+    def trace(frame, event, argument):
+        nonlocal counted
+        if frame.f_code.co_filename not in (acceptance.__file__, channels.__file__):
+            return None
+        counted += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        accept(plan, 1, reports)
+    finally:
+        sys.settrace(before)
+    return counted
+
+
+def test_the_work_grows_with_the_subtasks_not_with_their_square_or_cube(lab):
+    nodes = [{"id": "s", "operator": "test.rows"}]
+    for number in range(3):
+        source = nodes[-1]["id"]
+        nodes.append({"id": f"p{number}", "operator": "test.passing", "inputs": [source], "config": {"keys": ["key"]}})
+    nodes.append({"id": "o", "operator": "test.sink", "inputs": ["p2"]})
+    plans = {width: lab.plan(nodes, parallelism=width) for width in (20, 40)}
+    counts = {width: lines_run(plan, whole_reports(plan)) for width, plan in plans.items()}
+    assert counts[20] > 100
+    assert counts[40] < 2.1 * counts[20]
+
+
+def whole_reports(plan):
+    """The reports of an epoch in which every subtask sent two frames along each of its channels."""
+    reports = []
+    for chain in plan.chains:
+        for subtask in range(chain.parallelism):
+            report = pb.ChainReport(chain=chain.id, subtask=subtask, attempt=subtask + 1, epoch=1)
+            for edge in plan.outputs_of(chain.tail):
+                target = plan.chain_of(edge.target)
+                counts = dict.fromkeys(range(target.parallelism), 2)
+                report.sent.append(channels.sent_frames(counts, chain=target.id, input=edge.input))
+            inboxes = {
+                (edge.input, sender): Inbox(attempt=sender + 1, frames=2)
+                for edge in plan.inputs_of(chain.head)
+                for sender in range(plan.chain_of(edge.source).parallelism)
+            }
+            report.received.extend(channels.received_frames(inboxes))
+            reports.append(report)
+    return reports
 
 
 @pytest.mark.parametrize("kind", ["StorageError", "StateError", "ConnectionResetError"])
