@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from uuid import uuid4
 
@@ -10,6 +11,7 @@ from arroyo_core.graph.plan import Plan
 from arroyo_core.proto import exchange_pb2 as pb
 from arroyo_core.runtime.request import EpochRequest
 from arroyo_core.spark.exchanges import Spark, exchange_for
+from arroyo_core.spark.refusals import refusal_of
 
 #: The errors in a traceback that say that a service was away.
 _OUTAGES = {
@@ -25,6 +27,7 @@ _OUTAGES = {
 #: Spark Connect, and a context that was stopped.
 _LOST_SESSION = re.compile(
     r"SESSION_(CLOSED|NOT_FOUND|CHANGED)|NO_ACTIVE_SESSION|SparkContext (was|has been) (stopped|shut down)"
+    r"|stopped SparkContext"
 )
 
 
@@ -44,6 +47,12 @@ class SparkTaskError(ArroyoError):
 
 class SparkWorkerError(ArroyoError):
     """A Python worker died in every attempt of a task: what it runs kills it, and would again."""
+
+    domain = Domain.USER
+
+
+class SparkRefusedError(ArroyoError):
+    """Spark does not run the job, for a reason that stays: a setting, a missing class, something it cannot send."""
 
     domain = Domain.USER
 
@@ -74,6 +83,8 @@ class SparkExecutor:
             raise _without_java(error) from error
         except (Py4JError, ConnectionError, EOFError) as error:
             raise _lost(error) from error
+        except pickle.PicklingError as error:
+            raise SparkRefusedError(f"the pipeline cannot be sent to Spark's tasks: {error}") from error
 
     def cancel(self) -> None:
         self._exchange.cancel(self._tag)
@@ -92,6 +103,9 @@ def _without_java(error: Exception) -> ArroyoError:
     reason = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
     if _LOST_SESSION.search(text):
         return _lost(error)
+    refusal = refusal_of(error)
+    if refusal is not None:
+        return SparkRefusedError(f"Spark refuses the job, and would again: {refusal}")
     return SparkJobError(f"the Spark job failed: {reason}")
 
 

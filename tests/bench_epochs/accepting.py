@@ -1,4 +1,4 @@
-"""What the driver takes to accept an epoch: reading the reports of all subtasks, and comparing both ends of all channels."""
+"""What the driver takes to accept an epoch: reading all reports, and comparing both ends of all channels."""
 
 from __future__ import annotations
 

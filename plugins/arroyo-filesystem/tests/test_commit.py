@@ -16,7 +16,7 @@ from arroyo_filesystem.staging import StagedFile, Staging, decode_files, encode_
 from fsspec.implementations.arrow import ArrowFSWrapper
 
 from arroyo_core.api import TaskInfo
-from arroyo_core.errors import StateError
+from arroyo_core.errors import RetryHint, StateError, retry_hint
 
 Names = Callable[[str], list[str]]
 
@@ -96,7 +96,7 @@ def test_a_copy_whose_original_was_not_deleted_is_completed(folder: str, locatio
     assert not location.fs.exists(location.child(file.staged))
 
 
-def test_a_lost_file_is_named(location: Location) -> None:
+def test_a_lost_file_is_named_and_not_tried_again(location: Location) -> None:
     data = stage(location, task(), 1, [b"x"])
     (file,) = decode_files(data)
     location.fs.rm_file(location.child(file.staged))
@@ -104,6 +104,7 @@ def test_a_lost_file_is_named(location: Location) -> None:
         commit_epoch(location, 1, {0: data}, task())
     assert file.final in str(raised.value)
     assert file.staged in str(raised.value)
+    assert retry_hint(raised.value) is RetryHint.NO_RETRY
 
 
 def test_a_sweep_takes_dead_attempts_and_nothing_else(folder: str, location: Location, names: Names) -> None:

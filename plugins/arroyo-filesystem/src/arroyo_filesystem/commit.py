@@ -16,7 +16,7 @@ from contextlib import closing
 from pathlib import Path
 
 from arroyo_core.api import TaskInfo
-from arroyo_core.errors import StateError
+from arroyo_core.errors import Domain, RetryHint, StateError
 from arroyo_filesystem.location import Location, make_folder, sync_folder
 from arroyo_filesystem.manifests import MANIFEST_FOLDER, Manifest, derive_manifest, encode_manifest
 from arroyo_filesystem.object_stores import is_object_store
@@ -24,6 +24,13 @@ from arroyo_filesystem.staging import STAGING_FOLDER, StagedFile, decode_files, 
 
 #: Copies inside an object store wait for the network only.
 PARALLEL_MOVES = 16
+
+
+class LostFileError(StateError):
+    """A file that was staged is gone; no retry brings it back."""
+
+    domain = Domain.EXTERNAL
+    retry = RetryHint.NO_RETRY
 
 
 def commit_epoch(
@@ -38,7 +45,7 @@ def commit_epoch(
     """Move what all subtasks staged in `epoch` to its final names, then sweep; the number of files.
 
     With `has_manifest`, tell readers before the first move and after the last one; not of an epoch without files.
-    Raises `StateError` naming a file that is neither staged nor final.
+    Raises `LostFileError` naming a file that is neither staged nor final.
     """
     files = [file for data in staged.values() for file in decode_files(data)]
     folder = operator_folder(task_info, state_id)
@@ -172,8 +179,8 @@ def _folders(name: str) -> list[str]:
     return ["/".join(parts[:depth]) for depth in range(len(parts) + 1)]
 
 
-def _lost(location: Location, file: StagedFile) -> StateError:
-    return StateError(
+def _lost(location: Location, file: StagedFile) -> LostFileError:
+    return LostFileError(
         f"cannot commit {file.final!r} in {location.url!r}: its {file.rows} rows were staged as {file.staged!r}, "
         "and neither file exists; has the path of the sink changed since, or was the folder cleared by hand?"
     )

@@ -64,7 +64,9 @@ class ParquetReader:
         is_done = False
         while not is_done:
             is_done = True
-            for batch, position in self._batches(file, path, groups, columns=columns, position=position, rows=rows):
+            batches = self._batches(file, path, groups, columns=columns, position=position, rows=rows)
+            for batch, after in batches:
+                position = after
                 yield batch, position
                 # A file may hold a long text once for many rows.
                 if batch.nbytes > 2 * BATCH_BYTES and batch.num_rows > 1:
