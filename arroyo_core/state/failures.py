@@ -17,6 +17,13 @@ class MissingFileError(StorageError):
     retry = RetryHint.NO_RETRY
 
 
+class UnsafeStorageError(StateError):
+    """The store cannot hold checkpoints: of drivers that create a file at once, more than one is told that it won."""
+
+    domain = Domain.USER
+    retry = RetryHint.NO_RETRY
+
+
 class DamagedStateError(StateError):
     """A file of a checkpoint is not what was written: changed, cut, missing or not readable."""
 

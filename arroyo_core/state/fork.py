@@ -12,11 +12,10 @@ import re
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
+from arroyo_core.api.urls import absolute_url, redact_url
 from arroyo_core.proto.state_pb2 import CheckpointMetadata, StateFile, TableType
 from arroyo_core.state import paths
 from arroyo_core.state.failures import DamagedStateError, ForkError, MissingFileError
@@ -190,17 +189,9 @@ def forked_from(checkpoint: CheckpointMetadata) -> ForkOrigin | None:
     return msgspec.json.decode(data, type=ForkOrigin) if data else None
 
 
-def redact_url(url: str) -> str:
-    """The URL without user, password and query, as it may be shown and stored."""
-    if "://" not in url:
-        return url
-    parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", parts.fragment))
-
-
 def _place(url: str) -> str:
     """One spelling of a URL for one place."""
-    return redact_url(url).rstrip("/") if "://" in url else str(Path(url).absolute())
+    return redact_url(absolute_url(url)).rstrip("/") or "/"
 
 
 def _forked_path(path: str, *, job_id: str, epoch: int) -> str:

@@ -1,4 +1,4 @@
-"""Any filesystem of fsspec as an object store; verified for `memory://` and `s3://`."""
+"""Any filesystem of fsspec as an object store; `exclusive.py` says for which of them the create was verified."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import fsspec
+from fsspec.spec import AbstractFileSystem
 
 from arroyo_core.state.storage import StoredFile
 
@@ -33,6 +34,7 @@ class FsspecDriver:
             settings.setdefault("use_listings_cache", False)
         self._fs, root = fsspec.core.url_to_fs(url, **settings)
         self._root = root.rstrip("/")
+        self.creates_exclusively = self._creates_exclusively()
 
     def read(self, path: str) -> bytes:
         data: bytes = self._fs.cat_file(self._at(path))
@@ -89,6 +91,14 @@ class FsspecDriver:
             self._fs.rm_file(self._at(path))
         except FileNotFoundError:
             return
+
+    def _creates_exclusively(self) -> bool | None:
+        """What the filesystem says of itself; not so with fsspec's own `pipe_file`, which looks first and writes then."""
+        declared = getattr(self._fs, "creates_exclusively", None)
+        if declared is not None:
+            return bool(declared)
+        is_default = getattr(self._fs.pipe_file, "__func__", None) is AbstractFileSystem.pipe_file
+        return False if is_default else None
 
     def _at(self, path: str) -> str:
         return f"{self._root}/{path}"

@@ -16,6 +16,7 @@ from arroyo_core.proto.state_pb2 import (
 )
 from arroyo_core.state import paths
 from arroyo_core.state.envelope import seal, unseal
+from arroyo_core.state.exclusive import require_exclusive_create
 from arroyo_core.state.failures import (
     DamagedStateError,
     EpochTakenError,
@@ -100,7 +101,8 @@ class ParquetBackend(BackingStore):
     def claim_generation(self) -> int:
         """Become the owner of the job; every driver with an older generation can publish and commit no more.
 
-        Of drivers that claim at once each gets a generation of its own, and all get one incarnation.
+        Of drivers that claim at once each gets a generation of its own, and all get one incarnation. Raises
+        `UnsafeStorageError` before a job's first claim if the store cannot create exclusively.
         """
         for _ in range(self._CLAIM_ATTEMPTS):
             facts = self._facts()
@@ -108,6 +110,9 @@ class ParquetBackend(BackingStore):
                 # The first checkpoint may have come while that was listed. Its marker comes after it: a listing that
                 # begins now has both, unless somebody has removed the checkpoint.
                 facts = self._facts()
+            if not facts.generations:
+                # The first claim: from here on all fencing rests on it.
+                require_exclusive_create(self.storage)
             claim = self._ownership.take(facts, self._newest_readable(facts))
             if claim is not None:
                 self.generation, self.incarnation = claim.generation, claim.incarnation

@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
+from arroyo_core.api.urls import absolute_url, redact_url
 from arroyo_core.errors import SetupError
 from arroyo_core.state.failures import MissingFileError, StorageError
 from arroyo_core.state.paths import check_relative
@@ -85,6 +85,7 @@ class StorageProvider:
         self.url = absolute_url(url).rstrip("/") or "/"
         self._options = dict(options or {})
         self._driver = driver or _driver_for(self.url, self._options)
+        self._is_given = driver is not None
         self._attempts = attempts
         self._sleep = sleep
 
@@ -92,6 +93,25 @@ class StorageProvider:
     def is_remote(self) -> bool:
         """Whether a call waits for a network rather than for this machine."""
         return self._driver.is_remote
+
+    @property
+    def shown_url(self) -> str:
+        """The URL without a password, for messages."""
+        return redact_url(self.url)
+
+    @property
+    def creates_exclusively(self) -> bool | None:
+        """Whether of racing `put_if_absent`s exactly one is known to win; None where nobody knows.
+
+        Who gives a driver answers for it.
+        """
+        return True if self._is_given else getattr(self._driver, "creates_exclusively", None)
+
+    def reopen(self) -> StorageProvider:
+        """Another provider of the same store, as another process has one; with the same driver if one was given."""
+        if self._is_given:
+            return self
+        return StorageProvider(self.url, options=self._options, attempts=self._attempts, sleep=self._sleep)
 
     def __reduce__(self) -> tuple[object, ...]:
         return (get_storage_provider, (self.url, self._options))
@@ -215,19 +235,14 @@ def get_storage_provider(url: str, options: Mapping[str, Any] | None = None) -> 
     try:
         # A forked worker must not share connections with its parent, and a relative path means another place after
         # a change of the working directory.
-        return _provider(url, frozen, os.getpid(), "" if "://" in url else str(Path.cwd()))
+        return _provider(absolute_url(url), frozen, os.getpid())
     except TypeError:
         return StorageProvider(url, options=options)
 
 
 @lru_cache(maxsize=64)
-def _provider(url: str, options: tuple[tuple[str, Any], ...], _pid: int, _folder: str) -> StorageProvider:
+def _provider(url: str, options: tuple[tuple[str, Any], ...], _pid: int) -> StorageProvider:
     return StorageProvider(url, options=dict(options))
-
-
-def absolute_url(url: str) -> str:
-    """A local path made absolute against the working directory; any other URL as it is."""
-    return url if "://" in url else str(Path(url).absolute())
 
 
 def _driver_for(url: str, options: Mapping[str, Any]) -> Driver:

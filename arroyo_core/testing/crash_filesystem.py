@@ -24,6 +24,8 @@ class CrashFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec has n
     """What both kinds share. An instance belongs to the process that was running when it was made."""
 
     cachable = False
+    #: A create is one step of one process: there is nothing to race.
+    creates_exclusively = True
     current: ClassVar[tuple[Disk, Life] | None] = None
 
     def __init__(self, **options: Any) -> None:

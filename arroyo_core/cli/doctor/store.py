@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import secrets
 import statistics
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -17,19 +16,18 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+from arroyo_core.api.urls import redact_url
 from arroyo_core.cli.doctor.findings import Finding, failed, ok, warning
 from arroyo_core.cli.doctor.machine import room_finding
 from arroyo_core.errors import ArroyoError, StateError
 from arroyo_core.state import StorageProvider
+from arroyo_core.state.exclusive import RACERS, RACES, race_fault, second_writer_fault
 from arroyo_core.state.failures import MissingFileError
-from arroyo_core.state.fork import redact_url
 
 T = TypeVar("T")
 
 #: No job has a `~` in its name.
 FOLDER = "~arroyo-doctor"
-RACES = 5
-RACERS = 8
 LISTED_FILES = 5
 #: An epoch makes some tens of calls one after the other.
 SLOW_MS = 500
@@ -144,24 +142,13 @@ class Probe:
         return failed(check, "a file that was just deleted can still be read", _TRUST)
 
     def _put_if_absent(self, check: str) -> Finding:
-        path = self._path("created")
-        if not self._storage.put_if_absent(path, b"first"):
-            return failed(check, "a file that is not there cannot be created", _TRUST)
-        is_refused = not self._reopen().put_if_absent(path, b"second")
-        content = self._storage.read(path)
-        if not is_refused or content != b"first":
-            return failed(check, "a second writer is not refused: it writes over the first", _TRUST)
-        return ok(check, "the second writer of a file is refused")
+        fault = second_writer_fault(self._path("created"), self._storage, self._reopen())
+        return failed(check, fault, _TRUST) if fault else ok(check, "the second writer of a file is refused")
 
     def _race(self, check: str) -> Finding:
-        for number in range(RACES):
-            path = self._path(f"raced-{number}")
-            winners, errors = _race(path, [self._reopen() for _ in range(RACERS)])
-            if errors:
-                return failed(check, f"a racing writer failed: {errors[0]}", _advice(self._storage.url))
-            content = self._storage.read(path)
-            if len(winners) != 1 or content != _content(winners[0]):
-                return failed(check, f"of {RACERS} writers at once {len(winners)} were told that they won", _TRUST)
+        fault = race_fault([self._path(f"raced-{number}") for number in range(RACES)], self._reopen)
+        if fault:
+            return failed(check, fault, _TRUST)
         return ok(check, f"of {RACERS} writers at once exactly one wins ({RACES} times)")
 
     def _clock(self, check: str) -> Finding:
@@ -201,32 +188,6 @@ class Probe:
             return call()
         finally:
             self._times_ms.append((time.monotonic() - started) * 1000)
-
-
-def _race(path: str, stores: list[StorageProvider]) -> tuple[list[int], list[str]]:
-    """All create one file at the same moment; who was told that it won, and what went wrong."""
-    start = threading.Barrier(len(stores))
-    winners: list[int] = []
-    errors: list[str] = []
-
-    def write(number: int, store: StorageProvider) -> None:
-        start.wait()
-        try:
-            if store.put_if_absent(path, _content(number)):
-                winners.append(number)
-        except StateError as error:
-            errors.append(str(error))
-
-    threads = [threading.Thread(target=write, args=each, name="arroyo-doctor") for each in enumerate(stores)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return winners, errors
-
-
-def _content(number: int) -> bytes:
-    return f"writer {number}".encode()
 
 
 def _advice(url: str) -> str:
