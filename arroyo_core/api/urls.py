@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -11,8 +12,8 @@ _LOCAL_PREFIXES = ("file://", "local://")
 def absolute_url(url: str) -> str:
     """A local path, or `file://` URL, with `~` for the home folder, made absolute against the working directory.
 
-    Any other URL, and fsspec's chains (`zip://a.csv::b.zip`), as it is. Called by the driver: tasks on other machines have
-    other home folders and other working directories. A folder that is really called `~` is written `./~`.
+    Any other URL, and fsspec's chains (`zip://a.csv::b.zip`), as it is. Called by the driver: tasks on other machines
+    have other home folders and other working directories. A folder that is really called `~` is written `./~`.
     """
     if "::" in url:
         return url
@@ -34,4 +35,5 @@ def _absolute(path: str) -> str:
     if path.startswith("/"):
         return path
     # Neither resolved nor normalised: a link is the user's choice of name. A glob passes unharmed.
-    return str(Path(path).expanduser().absolute())
+    # By its text: `Path` would take `./~` for `~`.
+    return str(Path(os.path.expanduser(path)).absolute())  # noqa: PTH111

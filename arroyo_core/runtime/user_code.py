@@ -6,9 +6,9 @@ import contextlib
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from urllib.parse import urlsplit
 
+from arroyo_core.api.urls import absolute_url
 from arroyo_core.errors import PluginError
 from arroyo_core.graph.plan import Plan, UdfKind, UdfPin
 from arroyo_core.graph.udfs import OpenedBundle, is_local, plugins_with
@@ -237,7 +237,7 @@ def _absolute(url: str) -> str:
     if not is_local(url):
         return url
     path = url if "://" not in url else urlsplit(url).netloc + urlsplit(url).path
-    return str(Path(path).absolute())
+    return absolute_url(path)
 
 
 def _signatures(functions: Sequence[UserFunction]) -> tuple[str, ...]:

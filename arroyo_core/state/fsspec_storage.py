@@ -93,7 +93,7 @@ class FsspecDriver:
             return
 
     def _creates_exclusively(self) -> bool | None:
-        """What the filesystem says of itself; not so with fsspec's own `pipe_file`, which looks first and writes then."""
+        """What the filesystem says of itself; fsspec's own `pipe_file` looks for the file first, and writes then."""
         declared = getattr(self._fs, "creates_exclusively", None)
         if declared is not None:
             return bool(declared)

@@ -10,11 +10,13 @@ import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from arroyo_std import join_pb2
+from arroyo_std.join_constructors import LookupJoinConstructor
 from arroyo_std.joins.lookup_table import CACHED_TABLES, PROCESS_CACHE, LookupIndex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arroyo_core.api import ArroyoSchema
+from arroyo_core.api import ArroyoSchema, Registry
 from arroyo_core.api.updating import UPDATING_META, make_updates, row_ids, with_updating
 from arroyo_core.errors import ConfigError, OperatorError, RetryHint
 from arroyo_core.testing import FakeClock
@@ -45,6 +47,16 @@ def parquet(tmp_path):
 
 def found(table: pa.Table) -> list[tuple[int | None, str | None]]:
     return sorted(((row["id"], row["right_name"]) for row in table.to_pylist()), key=str)
+
+
+@pytest.mark.parametrize("path", ["./table.parquet", "~/table.parquet"])
+def test_the_path_of_the_table_means_the_drivers_folders_in_every_task(parquet, path, monkeypatch):
+    monkeypatch.setenv("HOME", str(parquet.parent))
+    monkeypatch.chdir(parquet.parent)
+    config = join_pb2.LookupJoinConfig(on=[join_pb2.JoinKey(**pair) for pair in ON], table={"path": path})
+    LookupJoinConstructor().with_config(config, Registry())
+    # What the plan sends to executors.
+    assert config.table.path == str(parquet)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
+from arroyo_core.api.urls import absolute_url
 from arroyo_core.errors import ConfigError
 from arroyo_filesystem.patience import PatientFileSystem
 
@@ -42,12 +43,11 @@ class Location:
         return f"{self.path.rstrip('/')}/{name}"
 
 
-def absolute_url(path: str) -> str:
-    """A local path made absolute against the working directory; a URL as it is."""
-    if "://" in path or "::" in path:
-        return path
+def absolute_path(path: str) -> str:
+    """A local path or URL as every task understands it; a plain path without `..` in it."""
+    url = absolute_url(path)
     # `abspath` and not `resolve`: a link is the user's choice of name. A glob passes unharmed.
-    return os.path.abspath(Path(path).expanduser())  # noqa: PTH100
+    return url if "://" in url or "::" in url else os.path.abspath(url)  # noqa: PTH100
 
 
 def open_location(url: str, storage_options: Mapping[str, str], *, field: str) -> Location:

@@ -9,7 +9,7 @@ from arroyo_core.errors import ConfigError
 from arroyo_filesystem.filesystem_pb2 import SinkConfig
 from arroyo_filesystem.formats.format import Format
 from arroyo_filesystem.listing import parse_format
-from arroyo_filesystem.location import Location, absolute_url, open_location
+from arroyo_filesystem.location import Location, absolute_path, open_location
 from arroyo_filesystem.writers.writer import FileFormat
 
 DEFAULT_FILE_BYTES = 256 * 2**20
@@ -59,7 +59,7 @@ def resolve_sink(config: SinkConfig) -> SinkSettings:
     """Check a config and make its path absolute in it; raises `ConfigError`."""
     if not config.path:
         raise ConfigError("path is needed", field="path")
-    config.path = absolute_url(config.path)
+    config.path = absolute_path(config.path)
     location = open_location(config.path, config.storage_options, field="path")
     kind = parse_format(config.format) if config.format else Format.PARQUET
     return SinkSettings(

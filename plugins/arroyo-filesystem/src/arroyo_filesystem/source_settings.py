@@ -16,7 +16,7 @@ from arroyo_filesystem.formats import csv_lines, json_lines
 from arroyo_filesystem.formats.csv_lines import CsvDialect
 from arroyo_filesystem.formats.format import Format
 from arroyo_filesystem.listing import File, list_files, parse_format, resolve_format
-from arroyo_filesystem.location import Location, absolute_url, open_location
+from arroyo_filesystem.location import Location, absolute_path, open_location
 
 DEFAULT_BATCH_ROWS = 65_536
 MAX_BATCH_ROWS = 2**24
@@ -54,7 +54,7 @@ def resolve_source(config: SourceConfig) -> SourceSettings:
     """Check a config, list the files, and put paths and listing into the config; raises `ConfigError`."""
     if not config.path:
         raise ConfigError("path is needed", field="path")
-    config.path = absolute_url(config.path)
+    config.path = absolute_path(config.path)
     location = open_location(config.path, config.storage_options, field="path")
     wanted = parse_format(config.format) if config.format else None
     files = [File(file.path, file.size, file.version) for file in config.files] or list_files(location, wanted)
@@ -173,7 +173,7 @@ def _bad_data(config: SourceConfig, kind: Format) -> BadData:
 def _dead_letter(config: SourceConfig) -> Location | None:
     if not config.dead_letter:
         return None
-    config.dead_letter = absolute_url(config.dead_letter)
+    config.dead_letter = absolute_path(config.dead_letter)
     return open_location(config.dead_letter, config.storage_options, field="dead_letter")
 
 

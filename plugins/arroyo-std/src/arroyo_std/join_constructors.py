@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from arroyo_core.api import ConstructedOperator, OperatorConstructor, Registry
 from arroyo_core.api.units import parse_duration_us
+from arroyo_core.api.urls import absolute_url
 from arroyo_core.errors import ConfigError
 from arroyo_std import join_pb2, std_pb2
 from arroyo_std.join_pb2 import (
@@ -154,6 +155,8 @@ class LookupJoinConstructor(OperatorConstructor[LookupJoinConfig]):
             raise ConfigError("the size must be more than zero", field="cache.max_bytes", value=max_bytes)
         check_positive(ttl_us, "cache.ttl")
         check_keeps_left_only(config.type)
+        # Tasks have other working directories and home folders than the driver, which sends them this config.
+        table.path = absolute_url(table.path)
         source = table_source(
             path=table.path,
             table_format=formats[table.format],
