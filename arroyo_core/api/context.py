@@ -46,6 +46,7 @@ class OperatorContext(ABC):
 
     task_info: TaskInfo
     table_manager: TableManager
+    #: Processing time: the driver's, the same on every machine but for delays. Use it instead of the machine's own.
     clock: Clock
     #: The schemas of the inputs in the order of the node's `inputs`, and of the output.
     input_schemas: Sequence[ArroyoSchema]

@@ -80,6 +80,7 @@ class WaveAssembly:
             default_warm_cache(),
             is_concurrent=environment.is_concurrent,
             incarnation=request.incarnation,
+            clock=environment.clock,
         )
 
     def build(self) -> list[OperatorNode]:

@@ -9,10 +9,11 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from typing import Protocol
 
-from arroyo_core.api import Clock, SystemClock
+from arroyo_core.api import Clock
 from arroyo_core.errors import ExchangeError, RetryHint, retry_hint
 from arroyo_core.graph.plan import Plan
 from arroyo_core.plugin import PluginSet
+from arroyo_core.runtime.clocks import DriverClock
 from arroyo_core.runtime.controller import Controller, Policy
 from arroyo_core.runtime.event_log import EventLog
 from arroyo_core.runtime.events import (
@@ -122,7 +123,7 @@ class Job:
             executor,
             plugins=plugins,
             backend=self._backend,
-            clock=clock or SystemClock(),
+            clock=clock or DriverClock(),
             options=start or StartOptions(),
         )
         self._log = EventLog(self._backend.storage, plan.job_id)

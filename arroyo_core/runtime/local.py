@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from arroyo_core.api import Clock, SystemClock
+from arroyo_core.api import Clock
 from arroyo_core.graph.plan import Plan
 from arroyo_core.plugin import PluginSet
 from arroyo_core.proto import exchange_pb2 as pb
+from arroyo_core.runtime.clocks import task_clock
 from arroyo_core.runtime.frames import Frame, FrameKind
 from arroyo_core.runtime.request import EpochRequest, TaskEnvironment
 from arroyo_core.runtime.wave import run_wave
@@ -19,7 +20,7 @@ class LocalExecutor:
 
     def __init__(self, plugins: PluginSet, clock: Clock | None = None) -> None:
         self._plugins = plugins
-        self._clock = clock or SystemClock()
+        self._clock = clock
         self._attempts = itertools.count(1)
 
     def run_epoch(self, plan: Plan, request: EpochRequest) -> list[pb.ChainReport]:
@@ -40,7 +41,10 @@ class LocalExecutor:
         self, plan: Plan, wave: int, request: EpochRequest, partition: int, frames: list[Frame]
     ) -> list[Frame]:
         environment = TaskEnvironment(
-            partition=partition, attempt=next(self._attempts), plugins=self._plugins, clock=self._clock
+            partition=partition,
+            attempt=next(self._attempts),
+            plugins=self._plugins,
+            clock=self._clock or task_clock(request),
         )
         return list(run_wave(plan, wave, request, environment, frames))
 

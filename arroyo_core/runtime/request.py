@@ -19,6 +19,7 @@ class EpochRequest:
 
     epoch: int
     min_epoch: int
+    #: The driver's time, from which tasks reckon theirs (`clocks.py`).
     timestamp_us: int
     #: What each source subtask may take.
     budget: Budget
@@ -34,7 +35,7 @@ class EpochRequest:
     checkpoints: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     #: The watermarks at the end of the last epoch.
     carried: Carried = field(default_factory=dict, repr=False)
-    #: For tests: what tasks in other processes use instead of what is installed there, and of their own clock.
+    #: For tests: what tasks in other processes use instead of what is installed there, and of the epoch's clock.
     plugins: Callable[[], PluginSet] | None = None
     clock: Clock | None = None
 

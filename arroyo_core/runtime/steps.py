@@ -22,6 +22,7 @@ from arroyo_core.proto.state_pb2 import (
 )
 from arroyo_core.runtime.acceptance import accept
 from arroyo_core.runtime.carry import CARRIED, carried_state, restore_carried
+from arroyo_core.runtime.clocks import DriverClock
 from arroyo_core.runtime.commit import commit_epoch
 from arroyo_core.runtime.events import (
     Collected,
@@ -39,6 +40,9 @@ from arroyo_core.runtime.start import Start, StartOptions, resolve_start
 from arroyo_core.runtime.udf_changes import record_udfs
 from arroyo_core.state import ParquetBackend, merge_operator_metadata
 from arroyo_core.state.failures import DamagedStateError, StorageError
+
+#: A driver whose clock is behind the last checkpoint by more than this says so.
+NOTABLE_SKEW_US = 1_000_000
 
 logger = logging.getLogger(__name__)
 
@@ -103,6 +107,7 @@ class JobSteps:
             # Another driver may have been the reason for the restart.
             self._backend.check_turn(start.next_epoch)
         self._base = start.checkpoint
+        self._go_on_in_time(start.checkpoint)
         if start.checkpoint is not None and start.needs_commit:
             self._replay_commit(start.checkpoint)
         self._forget_unpublished()
@@ -185,6 +190,18 @@ class JobSteps:
             checkpoints={item.operator_metadata.operator_id: item.SerializeToString() for item in base.operators},
             carried=restore_carried(self._plan, carried),
         )
+
+    def _go_on_in_time(self, checkpoint: CheckpointMetadata | None) -> None:
+        """Processing time does not go back, though the driver before this one may have had a clock that was ahead."""
+        if checkpoint is None or not isinstance(self._clock, DriverClock):
+            return
+        behind_us = self._clock.go_on_from(checkpoint.finish_time_us)
+        if behind_us > NOTABLE_SKEW_US:
+            logger.warning(
+                "the clock of this machine is %.0f s behind the last checkpoint of the job: processing time goes on "
+                "from there; set the clock (NTP)",
+                behind_us / 1e6,
+            )
 
     def _forget_unpublished(self) -> None:
         """Of the epochs under way only one can have been published; the others are run again."""

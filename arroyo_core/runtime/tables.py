@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from arroyo_core.api import ArrowOperator, CheckpointBarrier, SourceOperator, TaskInfo
+from arroyo_core.api import ArrowOperator, CheckpointBarrier, Clock, SourceOperator, SystemClock, TaskInfo
 from arroyo_core.proto.state_pb2 import OperatorCheckpointMetadata
 from arroyo_core.runtime.context import RuntimeContext
 from arroyo_core.state import StorageProvider, TableManager, WarmCache, get_storage_provider
@@ -47,12 +47,14 @@ class TableOpener:
         *,
         is_concurrent: bool = False,
         incarnation: str = "",
+        clock: Clock | None = None,
     ) -> None:
         self._storage: StorageProvider = get_storage_provider(url)
         self._checkpoints = checkpoints
         self._cache = cache
         self._is_concurrent = is_concurrent
         self._incarnation = incarnation
+        self._clock = clock or SystemClock()
 
     def open(self, operator: ArrowOperator | SourceOperator, task: TaskInfo) -> OperatorTables:
         tables = operator.tables()
@@ -66,5 +68,6 @@ class TableOpener:
             cache=self._cache,
             is_concurrent=self._is_concurrent,
             incarnation=self._incarnation,
+            now_us=self._clock.now_us,
         )
         return OperatorTables(manager, has_tables=bool(tables))

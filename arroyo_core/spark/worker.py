@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 from pyspark import TaskContext
 
-from arroyo_core.api import SystemClock
 from arroyo_core.graph.plan import Plan
 from arroyo_core.plugin import installed_plugins
+from arroyo_core.runtime.clocks import task_clock
 from arroyo_core.runtime.frames import Frame
 from arroyo_core.runtime.request import EpochRequest, TaskEnvironment
 from arroyo_core.runtime.wave import run_wave
@@ -86,7 +86,7 @@ def run_task(plan: Plan, wave: int, request: EpochRequest, frames: Iterator[Fram
         partition=context.partitionId(),
         attempt=context.taskAttemptId(),
         plugins=(request.plugins or installed_plugins)(),
-        clock=request.clock or SystemClock(),
+        clock=task_clock(request),
         is_last_attempt=context.attemptNumber() >= TRIES - 1,
         is_concurrent=True,
     )
