@@ -304,10 +304,11 @@ def _on_spark(args: argparse.Namespace, plan: Plan, plugins: PluginSet, resource
         from arroyo_core.cli.run import parse_conf
         from arroyo_core.spark.pipeline import Pipeline
         from arroyo_core.spark.session import leave_spark, start_spark
+        from arroyo_core.spark.target import resolve_target
 
         if not started:
-            print(f"{plan.job_id}: starting Spark ({args.master or 'local[*]'})", file=sys.stderr, flush=True)
             conf = parse_conf(args.conf)
+            print(f"{plan.job_id}: starting Spark ({resolve_target(args.master, conf)})", file=sys.stderr, flush=True)
             spark = start_spark(plan.job_id, master=args.master, conf=conf, is_quiet=not args.debug, workers=plan.width)
             started.append(spark)
             resources.callback(leave_spark, spark)

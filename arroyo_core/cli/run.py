@@ -26,6 +26,7 @@ from arroyo_core.runtime.start import Start, StartOptions
 from arroyo_core.runtime.stop import StopSignal
 from arroyo_core.spark.pipeline import Pipeline
 from arroyo_core.spark.session import leave_spark, start_spark
+from arroyo_core.spark.target import resolve_target
 
 
 def run(args: argparse.Namespace) -> int:
@@ -80,7 +81,7 @@ def _run(
     with ExitStack() as resources:
         if args.metrics_port is not None:
             resources.enter_context(MetricsServer(metrics, args.metrics_port))
-        print(f"{plan.job_id}: starting Spark ({args.master or 'local[*]'})", file=sys.stderr, flush=True)
+        print(f"{plan.job_id}: starting Spark ({resolve_target(args.master, conf)})", file=sys.stderr, flush=True)
         spark = start_spark(plan.job_id, master=args.master, conf=conf, is_quiet=not args.debug, workers=plan.width)
         resources.callback(leave_spark, spark)
         resources.enter_context(stopping(stop, progress))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import sys
 from typing import Any
 
 from arroyo_core.api import ConstructedOperator, TaskInfo
@@ -34,7 +36,13 @@ from arroyo_core.state import default_warm_cache
 
 def construct(node: Node, plugins: PluginSet) -> ConstructedOperator:
     """Make a node's operator; raises `PluginError` if the plugin here is not the one of the plan."""
-    constructor = plugins.constructor(node.operator)
+    try:
+        constructor = plugins.constructor(node.operator)
+    except PluginError as error:
+        raise PluginError(
+            f"node {node.id!r} was planned with {node.origin}, and {sys.executable} on {socket.gethostname()} does not "
+            f"have it ({error}): install the same version on the driver and on every executor"
+        ) from error
     origin = plugins.origin(node.operator)
     if origin != node.origin:
         raise PluginError(

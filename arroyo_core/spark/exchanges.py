@@ -58,6 +58,9 @@ def context_of(spark: Spark) -> SparkContext:
 
 def session_of(spark: Spark) -> SparkSession:
     """A session of a context."""
+    # The thin client has no contexts to tell it from.
+    if is_connect(spark):
+        return spark
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 

@@ -11,6 +11,7 @@ from arroyo_core.graph.plan import Plan
 from arroyo_core.proto import exchange_pb2 as pb
 from arroyo_core.runtime.request import EpochRequest
 from arroyo_core.spark.exchanges import Spark, exchange_for
+from arroyo_core.spark.missing import explain_missing
 from arroyo_core.spark.refusals import refusal_of
 
 #: The errors in a traceback that say that a service was away.
@@ -93,6 +94,9 @@ class SparkExecutor:
 def _without_java(error: Exception) -> ArroyoError:
     """What a person needs of Spark's error: the Python traceback if there is one, else its first line."""
     text = str(error)
+    missing = explain_missing(text)
+    if missing is not None:
+        return missing
     traceback = re.search(
         r"Traceback \(most recent call last\):.*?(?=\n\s+at [\w.$]+\(|\n SQLSTATE|\Z)", text, re.DOTALL
     )

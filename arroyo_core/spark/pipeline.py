@@ -127,12 +127,14 @@ class Pipeline:
 
         Goes on from the job's latest checkpoint, unless `start` says otherwise.
 
-        A session or a context that is passed in is used as it is and left running; else Spark is started
-        for `master` (this machine by default) and stopped afterwards.
+        A session or a context that is passed in, or that is active in this process, is used as it is and left
+        running; else Spark is started for `master` and stopped afterwards. Without a `master` it is the one that
+        spark-submit, `spark-defaults.conf` or the variable MASTER names, and else this machine.
         """
         from arroyo_core.spark.executor import SparkExecutor
-        from arroyo_core.spark.session import is_one_machine, start_spark, stop_spark
+        from arroyo_core.spark.session import active_spark, is_one_machine, start_spark, stop_spark
 
+        is_own = spark is None and active_spark() is None
         started = spark or start_spark(
             self.plan.job_id, master=master, conf=conf, is_quiet=is_quiet, workers=self.plan.width
         )
@@ -155,7 +157,7 @@ class Pipeline:
                 )
                 return job.run()
         finally:
-            if spark is None:
+            if is_own:
                 stop_spark(started)
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import os
 import re
+import shutil
 import socket
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -19,13 +21,11 @@ from arroyo_core.spark.daemon import MODULE, daemon_environment
 from arroyo_core.spark.exchanges import KRYO, Spark, context_of, is_connect, run_empty_job, session_of
 from arroyo_core.spark.java import check_java
 from arroyo_core.spark.ready_daemon import ReadyDaemon
+from arroyo_core.spark.target import Target, resolve_target
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
-
-#: Spark's own retries of a failed task, also on one machine.
-LOCAL_MASTER = "local[*,4]"
 
 #: Frames are about 1 MB: few of them make a batch. Rows may be larger than that, and then fewer do.
 FRAMES_PER_BATCH = 16
@@ -65,33 +65,41 @@ def start_spark(
 ) -> Spark:
     """Start or reach Spark: `local[...]`, a cluster's URL, or Spark Connect's `sc://host:port`.
 
+    Without a `master` it is the Spark that this process has already, or else the one of `resolve_target`.
+
     A session only where it is one of Spark Connect: epochs need no more than a context, and a session takes time and
     memory. On this machine there are Python workers when it returns, one for each core or as many as are asked for.
     Raises `SetupError` in plain words where Java or the master is missing.
     """
-    master = master or LOCAL_MASTER
-    if master.startswith("sc://"):
-        return _connect(name, master, conf or {})
-    if master.startswith("spark://"):
-        _check_cluster(master)
-    java = check_java()
-    # Workers must be this very interpreter: it has the plugins.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    active = active_spark()
+    if active is not None:
+        _check_active(active, master)
+        return active
+    target = resolve_target(master, conf)
+    if target.is_connect:
+        return _connect(name, target, conf or {})
+    if target.master.startswith("spark://"):
+        _check_cluster(target.master)
+    check_whole_pyspark(target.master)
+    # A context reads it when it is made. This very interpreter has the plugins; somebody may have chosen another one.
+    os.environ["PYSPARK_PYTHON"] = target.python
+    _check_driver_python(conf or {})
     from pyspark import SparkConf, SparkContext
 
-    settings = _settings(name, master, java, is_quiet=is_quiet) | dict(conf or {})
-    daemon = ReadyDaemon() if _has_own_workers(master, conf or {}) else None
+    chosen = dict(conf or {}) | {"spark.master": target.spark_master}
+    settings = _settings(name, target, is_quiet=is_quiet)
+    daemon = ReadyDaemon() if _has_own_workers(target, settings.keys() - chosen.keys()) else None
     if daemon is not None:
         settings |= _for_workers(daemon.environment)
     try:
-        context = SparkContext.getOrCreate(SparkConf().setAll(list(settings.items())))
+        context = SparkContext.getOrCreate(SparkConf().setAll(list((settings | chosen).items())))
         if daemon is not None:
             _start_workers(context, workers)
         return context
     except Exception as error:
         if daemon is not None:
             daemon.stop()
-        raise SetupError(f"Spark could not be started on {master}: {_first_line(error)}") from error
+        raise SetupError(f"Spark could not be started on {target}: {_first_line(error)}") from error
 
 
 def create_session(
@@ -130,15 +138,67 @@ def is_one_machine(spark: Spark) -> bool:
     return not is_connect(spark) and context_of(spark).master.startswith("local")
 
 
-def _has_own_workers(master: str, conf: Mapping[str, str]) -> bool:
-    """Whether a JVM is to be started that runs tasks itself, with this very interpreter for its workers."""
-    from pyspark import SparkContext
+def active_spark() -> Spark | None:
+    """The context or session that this process has already, if any: a notebook's, or one that the caller started."""
+    # Whatever is active was imported; to import pyspark for nothing takes long.
+    if "pyspark" not in sys.modules:
+        return None
+    if "pyspark.sql" in sys.modules:
+        from pyspark.sql import SparkSession
 
+        session = SparkSession.getActiveSession()
+        if session is not None and is_connect(session):
+            return session
+    context: SparkContext | None = None
+    if "pyspark.core.context" in sys.modules:
+        from pyspark import SparkContext
+
+        context = SparkContext._active_spark_context
+    return context
+
+
+def _check_active(active: Spark, master: str | None) -> None:
+    """A process has one Spark: another master cannot be had beside it."""
+    if master is None or is_connect(active):
+        return
+    running = context_of(active).master
+    if resolve_target(master).spark_master != running:
+        raise SetupError(
+            f"this process has a Spark on {running} already, and {master} cannot be started beside it: stop that one, "
+            "or leave the master out to use it"
+        )
+
+
+def check_whole_pyspark(master: str) -> None:
+    """Raise `SetupError` where pyspark can only reach Spark Connect, and another master is asked for."""
+    if find_spec("pyspark") is None:
+        raise SetupError("pyspark is not installed: pip install pyspark")
+    # The thin client has no `core`.
+    if find_spec("pyspark.core") is None:
+        raise SetupError(
+            f"this Python has pyspark-client, which only reaches Spark Connect, and cannot start Spark on {master}: "
+            "give --master sc://host:15002, or install all of it (pip uninstall pyspark-client; pip install pyspark)"
+        )
+
+
+def _check_driver_python(conf: Mapping[str, str]) -> None:
+    chosen = conf.get("spark.pyspark.driver.python")
+    if chosen and shutil.which(chosen) not in (None, sys.executable):
+        logger.warning(
+            "spark.pyspark.driver.python=%s has no effect here: the driver is this process, %s; start it as "
+            "`%s -m arroyo_core run ...`, or with spark-submit",
+            chosen,
+            sys.executable,
+            chosen,
+        )
+
+
+def _has_own_workers(target: Target, ours: Set[str]) -> bool:
+    """Whether a JVM runs tasks itself, with this very interpreter and our own daemon for its workers."""
     return (
-        master.startswith("local")
-        and SparkContext._active_spark_context is None
-        and os.environ["PYSPARK_PYTHON"] == sys.executable
-        and not {"spark.pyspark.python", "spark.python.daemon.module"} & conf.keys()
+        target.is_local
+        and target.python == sys.executable
+        and "spark.python.daemon.module" in ours
         and os.name == "posix"
     )
 
@@ -152,13 +212,16 @@ def _start_workers(context: SparkContext, count: int | None) -> None:
         logger.debug("workers could not be started: %s", error)
 
 
-def _connect(name: str, url: str, conf: Mapping[str, str]) -> SparkSession:
+def _connect(name: str, target: Target, conf: Mapping[str, str]) -> SparkSession:
+    url = target.master
     _check_reachable(url)
+    # Where the server is; and not where this process would start a JVM.
+    chosen = {key: value for key, value in conf.items() if key not in ("spark.master", "spark.remote")}
     try:
         from pyspark.sql import SparkSession
 
-        builder = SparkSession.builder.appName(f"arroyo {name}").remote(url)
-        for key, value in (_BATCHES | dict(conf)).items():
+        builder = SparkSession.builder.appName(target.app_name or f"arroyo {name}").remote(url)
+        for key, value in (_BATCHES | chosen).items():
             builder = builder.config(key, value)
         return builder.getOrCreate()
     except ImportError as error:
@@ -192,20 +255,27 @@ def _connection_error(url: str, default_port: int) -> OSError | ValueError | Non
     return None
 
 
-def _settings(name: str, master: str, java: str, *, is_quiet: bool) -> dict[str, str]:
+def _settings(name: str, target: Target, *, is_quiet: bool) -> dict[str, str]:
+    """What we choose, where nobody else has."""
+    settings = {**_SETTINGS, "spark.app.name": target.app_name or f"arroyo {name}"}
+    settings["spark.python.daemon.module"] = MODULE
+    settings |= _for_workers(daemon_environment())
+    if target.is_local:
+        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    if not target.is_submitted:
+        settings["spark.driver.extraJavaOptions"] = " ".join(_jvm_options(target.spark_master, is_quiet=is_quiet))
+    return {key: value for key, value in settings.items() if key not in target.given or key == "spark.app.name"}
+
+
+def _jvm_options(master: str, *, is_quiet: bool) -> list[str]:
+    """For the JVM that we start."""
     from pyspark.find_spark_home import _find_spark_home
 
-    settings = {**_SETTINGS, "spark.app.name": f"arroyo {name}", "spark.master": _with_retries(master)}
-    options = [*java_options(master), *archive_options(java, Path(_find_spark_home()) / "jars")]
+    options = [*java_options(master), *archive_options(check_java(), Path(_find_spark_home()) / "jars")]
     if is_quiet:
         quiet = Path(__file__).with_name("log4j2-quiet.properties")
         options.append(f"-Dlog4j2.configurationFile={quiet.as_uri()}")
-    settings["spark.driver.extraJavaOptions"] = " ".join(options)
-    settings["spark.python.daemon.module"] = MODULE
-    settings |= _for_workers(daemon_environment())
-    if master.startswith("local"):
-        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    return settings
+    return options
 
 
 def _for_workers(environment: Mapping[str, str]) -> dict[str, str]:
@@ -226,15 +296,6 @@ def _threads(master: str) -> int:
     if found is None:
         return 0
     return os.cpu_count() or 1 if found[1] == "*" else int(found[1] or 1)
-
-
-def _with_retries(master: str) -> str:
-    """`local` and `local[N]` never retry a task; `local[N,4]` does."""
-    if master == "local":
-        return "local[1,4]"
-    if master.startswith("local[") and "," not in master:
-        return f"{master[:-1]},4]"
-    return master
 
 
 def _first_line(error: Exception) -> str:

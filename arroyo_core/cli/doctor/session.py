@@ -15,19 +15,22 @@ from arroyo_core.plugin import installed_plugins
 def check_spark(master: str | None, conf: Mapping[str, str], *, is_quiet: bool) -> Iterator[Finding]:
     """Start a session, run a few small tasks, and stop it."""
     # Only this check waits for pyspark.
+    from arroyo_core.spark.missing import explain_missing
     from arroyo_core.spark.probe import WorkerFacts, probe_workers
     from arroyo_core.spark.session import create_session, stop_spark
+    from arroyo_core.spark.target import resolve_target
 
     expected = {"arroyo-core": version("arroyo-core"), "pyarrow": version("pyarrow")}
     expected |= {report.origin.distribution: report.origin.version for report in installed_plugins().reports}
     started = time.monotonic()
     try:
+        target = resolve_target(master, conf)
         session = create_session("doctor", master=master, conf=conf, is_quiet=is_quiet)
     except SetupError as error:
         yield failed("spark", str(error), "mend what is said, or try without --master and --conf")
         return
     try:
-        yield ok("spark", f"Spark {session.version} starts in {time.monotonic() - started:.1f} s ({master or 'local'})")
+        yield ok("spark", f"Spark {session.version} starts in {time.monotonic() - started:.1f} s ({target})")
         started = time.monotonic()
         workers: list[WorkerFacts] = probe_workers(session, sorted(expected))
         yield ok("spark: tasks", f"a first job takes {time.monotonic() - started:.1f} s")
@@ -35,9 +38,10 @@ def check_spark(master: str | None, conf: Mapping[str, str], *, is_quiet: bool) 
             yield _worker_finding(worker.host, worker.python, worker.executable, worker.packages, expected)
     except Exception as error:
         lines = str(error).strip().splitlines()
+        reason = explain_missing(str(error)) or (lines[0] if lines else type(error).__name__)
         yield failed(
             "spark: tasks",
-            f"a small job fails: {lines[0] if lines else type(error).__name__}",
+            f"a small job fails: {reason}",
             "see the logs of the executors; their Python needs arroyo-core, its plugins, pyarrow and pandas",
         )
     finally:

@@ -1,0 +1,87 @@
+"""Executors that lack what the driver has: which package, on which host, and what to do, out of Spark's error."""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import PackageNotFoundError, entry_points, packages_distributions, version
+
+from arroyo_core.errors import ArroyoError, Domain
+from arroyo_core.plugin.hookspec import PROJECT
+
+GUIDE = "docs/on-a-cluster.md"
+
+#: The last attempt of the task that made the job fail.
+_HOST = re.compile(r"Lost task \S+ in stage \S+ \(TID \d+\) \((?P<host>\S+) executor \S+\)")
+#: At the end of a traceback, or instead of one: from the Python that was to run the daemon.
+_MODULE = re.compile(r"(?:ModuleNotFoundError|(?P<python>\S+)): No module named '?(?P<module>[\w.]+)'?")
+_NO_PYTHON = re.compile(r'Cannot run program "(?P<python>[^"]+)"')
+_OTHER_PYTHON = re.compile(
+    r"PYTHON_VERSION_MISMATCH\] Python in worker has different version: (?P<worker>[\d.]+) than that in driver: "
+    r"(?P<driver>[\d.]+)"
+)
+_TRACEBACK = re.compile(
+    r"Traceback \(most recent call last\):.*?(?=\n\s+at [\w.$]+\(|\n SQLSTATE|\nPYTHONPATH was|\Z)", re.DOTALL
+)
+
+
+class MissingPackageError(ArroyoError):
+    """A Python that runs tasks is not there, or lacks a package that the driver has, or is of another version."""
+
+    domain = Domain.USER
+
+
+def explain_missing(text: str) -> MissingPackageError | None:
+    """What the text of Spark's error says about the Python of its workers; None where it says something else."""
+    found = _HOST.search(text)
+    host = f" on {found['host']}" if found else ""
+    message = _without_python(text, host) or _of_other_version(text, host) or _without_module(text, host)
+    return MissingPackageError(f"{message}; see {GUIDE}") if message else None
+
+
+def _without_python(text: str, host: str) -> str | None:
+    found = _NO_PYTHON.search(text)
+    if found is None or "python" not in found["python"].rpartition("/")[2]:
+        return None
+    return (
+        f"executors cannot start Python{host}: there is no {found['python']}. Name theirs with "
+        "--conf spark.pyspark.python=PATH or PYSPARK_PYTHON"
+    )
+
+
+def _of_other_version(text: str, host: str) -> str | None:
+    found = _OTHER_PYTHON.search(text)
+    if found is None:
+        return None
+    return (
+        f"executors have Python {found['worker']}{host}, and the driver has {found['driver']}: both must be of one "
+        "minor version. Name another one with --conf spark.pyspark.python=PATH or PYSPARK_PYTHON"
+    )
+
+
+def _without_module(text: str, host: str) -> str | None:
+    traceback = _TRACEBACK.search(text)
+    # Of a traceback the last line counts: a module may be missed, and done without, on the way.
+    said = traceback[0].rstrip().splitlines()[-1] if traceback else text
+    found = _MODULE.search(said)
+    if found is None:
+        return None
+    python = f" ({found['python']})" if found["python"] else ""
+    return (
+        f"executors have no {_distribution(found['module'])}{host}{python}: install the driver's packages there, or "
+        "name a Python that has them with --conf spark.pyspark.python=PATH or PYSPARK_PYTHON"
+    )
+
+
+def _distribution(module: str) -> str:
+    """What to install for a module, in the driver's version; the module itself where the driver has none either."""
+    root = module.partition(".")[0]
+    plugins = {point.module.partition(".")[0]: point.dist.name for point in entry_points(group=PROJECT) if point.dist}
+    name = {"_arroyo_daemon": "arroyo-core", "arroyo_core": "arroyo-core", **plugins}.get(root)
+    if name is None:
+        name = next(iter(packages_distributions().get(root, ())), None)
+    if name is None:
+        return f"module {module!r}"
+    try:
+        return f"{name} {version(name)}"
+    except PackageNotFoundError:
+        return name
