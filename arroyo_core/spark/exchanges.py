@@ -10,6 +10,7 @@ from arroyo_core.runtime.frames import Frame
 from arroyo_core.runtime.local import reports_of
 from arroyo_core.runtime.request import EpochRequest
 from arroyo_core.spark.frame_batches import FRAME_DDL
+from arroyo_core.spark.parcels import ParcelOffice
 from arroyo_core.spark.worker import arrow_function, frame_function, no_frames, record_function
 
 if TYPE_CHECKING:
@@ -32,6 +33,10 @@ class Exchange(Protocol):
         ...
 
     def cancel(self, tag: str) -> None: ...
+
+    def close(self) -> None:
+        """No epoch follows: leave nothing with Spark."""
+        ...
 
 
 def exchange_for(spark: Spark) -> Exchange:
@@ -83,15 +88,20 @@ class FrameExchange:
 
     def __init__(self, context: SparkContext) -> None:
         self._context = context
+        self._office = ParcelOffice(context)
         self._seeds: dict[int, RDD[Frame]] = {}
 
     def run(self, plan: Plan, request: EpochRequest) -> list[pb.ChainReport]:
-        frames = self._seed(plan.wave_parallelism(0))
-        for wave in range(plan.wave_count - 1):
-            width = plan.wave_parallelism(wave + 1)
-            frames = shuffled(frames.mapPartitions(record_function(plan, wave, request, width)), width)
         last = plan.wave_count - 1
-        return reports_of(frames.mapPartitions(frame_function(plan, last, request)).collect())
+        with self._office.telling(plan, request) as told:
+            frames = self._seed(plan.wave_parallelism(0))
+            for wave in range(last):
+                width = plan.wave_parallelism(wave + 1)
+                frames = shuffled(frames.mapPartitions(record_function(told[wave], wave, width)), width)
+            return reports_of(frames.mapPartitions(frame_function(told[last], last)).collect())
+
+    def close(self) -> None:
+        self._office.close()
 
     def tag(self, tag: str, description: str) -> None:
         self._context.addJobTag(tag)
@@ -125,18 +135,23 @@ class RowExchange:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
+        self._office = ParcelOffice(None if is_connect(spark) else spark.sparkContext)
 
     def run(self, plan: Plan, request: EpochRequest) -> list[pb.ChainReport]:
         from pyspark.sql import functions as sql
 
-        width = plan.wave_parallelism(0)
-        frames = self._spark.range(0, width, 1, width).mapInArrow(arrow_function(plan, 0, request), FRAME_DDL)
-        for wave in range(1, plan.wave_count):
-            width = plan.wave_parallelism(wave)
-            # A frame that only passes through may be meant for a wider wave.
-            moved = frames.repartitionById(width, sql.col("target") % sql.lit(width))
-            frames = moved.mapInArrow(arrow_function(plan, wave, request), FRAME_DDL)
-        return [pb.ChainReport.FromString(bytes(row["payload"])) for row in frames.collect()]
+        with self._office.telling(plan, request) as told:
+            width = plan.wave_parallelism(0)
+            frames = self._spark.range(0, width, 1, width).mapInArrow(arrow_function(told[0], 0), FRAME_DDL)
+            for wave in range(1, plan.wave_count):
+                width = plan.wave_parallelism(wave)
+                # A frame that only passes through may be meant for a wider wave.
+                moved = frames.repartitionById(width, sql.col("target") % sql.lit(width))
+                frames = moved.mapInArrow(arrow_function(told[wave], wave), FRAME_DDL)
+            return [pb.ChainReport.FromString(bytes(row["payload"])) for row in frames.collect()]
+
+    def close(self) -> None:
+        self._office.close()
 
     def tag(self, tag: str, description: str) -> None:
         self._spark.addTag(tag)

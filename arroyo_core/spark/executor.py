@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
 import re
 from uuid import uuid4
@@ -13,6 +14,8 @@ from arroyo_core.runtime.request import EpochRequest
 from arroyo_core.spark.exchanges import Spark, exchange_for
 from arroyo_core.spark.missing import explain_missing
 from arroyo_core.spark.refusals import refusal_of
+
+logger = logging.getLogger(__name__)
 
 #: The errors in a traceback that say that a service was away.
 _OUTAGES = {
@@ -89,6 +92,13 @@ class SparkExecutor:
 
     def cancel(self) -> None:
         self._exchange.cancel(self._tag)
+
+    def close(self) -> None:
+        """No epoch follows. Where Spark is gone, so is what was left with it."""
+        try:
+            self._exchange.close()
+        except Exception as error:
+            logger.debug("what was left with Spark could not be deleted: %s", error)
 
 
 def _without_java(error: Exception) -> ArroyoError:

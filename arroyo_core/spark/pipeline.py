@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -144,10 +144,10 @@ class Pipeline:
                     "this Spark may run on several machines: the pipeline needs a 'checkpoint: {url: ...}' "
                     "that all of them can reach"
                 )
-            with _scratch() as folder:
+            with _scratch() as folder, closing(SparkExecutor(started)) as executor:
                 job = Job(
                     store_pickled(self.plan),
-                    SparkExecutor(started),
+                    executor,
                     plugins=self.plugins,
                     storage_url=self.plan.checkpoint.url or folder.as_uri(),
                     listener=listener,

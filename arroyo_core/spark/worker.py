@@ -8,13 +8,13 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 from pyspark import TaskContext
 
-from arroyo_core.graph.plan import Plan
 from arroyo_core.plugin import installed_plugins
 from arroyo_core.runtime.clocks import task_clock
 from arroyo_core.runtime.frames import Frame
-from arroyo_core.runtime.request import EpochRequest, TaskEnvironment
+from arroyo_core.runtime.request import TaskEnvironment
 from arroyo_core.runtime.wave import run_wave
 from arroyo_core.spark.frame_batches import batches_of, frames_of
+from arroyo_core.spark.parcels import Told
 
 #: Spark's default number of tries. Where a cluster tries less often, its own error is shown instead.
 TRIES = 4
@@ -24,27 +24,27 @@ RecordFunction: TypeAlias = Callable[[Iterable[Frame]], Iterator[bytes]]
 ArrowFunction: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def frame_function(plan: Plan, wave: int, request: EpochRequest) -> FrameFunction:
+def frame_function(told: Told, wave: int) -> FrameFunction:
     """What `mapPartitions` sends to executors for the last wave; it is pickled with its arguments."""
 
     def wave_task(frames: Iterable[Frame]) -> Iterator[Frame]:
         from arroyo_core.spark.worker import run_task
 
-        return run_task(plan, wave, request, iter(frames))
+        return run_task(told, wave, iter(frames))
 
     # Spark's pages show it.
     wave_task.__name__ = f"wave_{wave}"
     return wave_task
 
 
-def record_function(plan: Plan, wave: int, request: EpochRequest, width: int) -> RecordFunction:
+def record_function(told: Told, wave: int, width: int) -> RecordFunction:
     """What `mapPartitions` sends for a wave in front of one with `width` partitions; it gives `records_of` frames."""
 
     def wave_task(frames: Iterable[Frame]) -> Iterator[bytes]:
         from arroyo_core.spark.packing import records_of
         from arroyo_core.spark.worker import run_task
 
-        return records_of(run_task(plan, wave, request, iter(frames)), width)
+        return records_of(run_task(told, wave, iter(frames)), width)
 
     wave_task.__name__ = f"wave_{wave}"
     return wave_task
@@ -55,33 +55,32 @@ def no_frames(frames: Iterable[Any]) -> Iterator[Any]:
     return iter(frames)
 
 
-def arrow_function(plan: Plan, wave: int, request: EpochRequest) -> ArrowFunction:
+def arrow_function(told: Told, wave: int) -> ArrowFunction:
     """What `mapInArrow` sends to executors; it is pickled with its arguments."""
 
     def wave_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from arroyo_core.spark.worker import run_arrow_task
 
-        return run_arrow_task(plan, wave, request, batches)
+        return run_arrow_task(told, wave, batches)
 
     wave_task.__name__ = f"wave_{wave}"
     return wave_task
 
 
-def run_arrow_task(
-    plan: Plan, wave: int, request: EpochRequest, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
+def run_arrow_task(told: Told, wave: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     if wave == 0:
         # The rows that started the sources mean nothing; the generator must be used up all the same.
         for _ in batches:
             pass
     frames = (frame for batch in batches for frame in frames_of(batch))
-    yield from batches_of(run_task(plan, wave, request, frames))
+    yield from batches_of(run_task(told, wave, frames))
 
 
-def run_task(plan: Plan, wave: int, request: EpochRequest, frames: Iterator[Frame]) -> Iterator[Frame]:
+def run_task(told: Told, wave: int, frames: Iterator[Frame]) -> Iterator[Frame]:
     context = TaskContext.get()
     if context is None:
         raise RuntimeError("not inside a Spark task")
+    plan, request = told.open()
     environment = TaskEnvironment(
         partition=context.partitionId(),
         attempt=context.taskAttemptId(),
