@@ -76,16 +76,14 @@ class SparkExecutor:
         self._tag = f"arroyo-{uuid4().hex}"
 
     def run_epoch(self, plan: Plan, request: EpochRequest) -> list[pb.ChainReport]:
-        from py4j.protocol import Py4JError, Py4JJavaError
-        from pyspark.errors import PySparkException
-
+        failed, lost = _spark_errors()
         waves = "1 wave" if plan.wave_count == 1 else f"{plan.wave_count} waves"
         self._exchange.tag(self._tag, f"arroyo {plan.job_id}: epoch {request.epoch}, {waves}")
         try:
             return self._exchange.run(plan, request)
-        except (PySparkException, Py4JJavaError) as error:
+        except failed as error:
             raise _without_java(error) from error
-        except (Py4JError, ConnectionError, EOFError) as error:
+        except lost as error:
             raise _lost(error) from error
         except pickle.PicklingError as error:
             raise SparkRefusedError(f"the pipeline cannot be sent to Spark's tasks: {error}") from error
@@ -99,6 +97,17 @@ class SparkExecutor:
             self._exchange.close()
         except Exception as error:
             logger.debug("what was left with Spark could not be deleted: %s", error)
+
+
+def _spark_errors() -> tuple[tuple[type[Exception], ...], tuple[type[Exception], ...]]:
+    """What a job raises that fails, and what the loss of Spark does; the thin client has neither a JVM nor py4j."""
+    from pyspark.errors import PySparkException
+
+    try:
+        from py4j.protocol import Py4JError, Py4JJavaError
+    except ImportError:
+        return (PySparkException,), (ConnectionError, EOFError)
+    return (PySparkException, Py4JJavaError), (Py4JError, ConnectionError, EOFError)
 
 
 def _without_java(error: Exception) -> ArroyoError:

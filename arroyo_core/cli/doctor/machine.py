@@ -29,6 +29,8 @@ SCARCE_DISK_BYTES, LEAST_DISK_BYTES = 2 * GIBIBYTE, GIBIBYTE // 8
 SCARCE_MEMORY_BYTES, LEAST_MEMORY_BYTES = 2 * GIBIBYTE, GIBIBYTE // 2
 #: Each gets a line of its own; of the others only what is wrong.
 SHOWN_PACKAGES = ("pyspark", "pyarrow", "protobuf", "pandas")
+#: pyspark without a JVM, and without py4j.
+THIN_CLIENT = "pyspark-client"
 #: How far the clock of the wall may run from the steady one in a moment.
 MAX_JUMP_S = 1.0
 
@@ -72,15 +74,25 @@ def check_packages() -> Iterator[Finding]:
         if requirement.marker is not None and not requirement.marker.evaluate():
             continue
         name, mend = requirement.name, f"pip install '{requirement.name}{requirement.specifier}'"
-        try:
-            found = version(name)
-        except PackageNotFoundError:
+        found = _version_of(name)
+        if found is None and name in ("pyspark", "py4j") and (thin := _version_of(THIN_CLIENT)):
+            if name == "pyspark":
+                yield ok(name, f"{THIN_CLIENT} {thin} stands for it: it reaches Spark Connect (--master sc://...) only")
+            continue
+        if found is None:
             yield failed(name, "is not installed", mend)
             continue
         if not requirement.specifier.contains(found, prereleases=True):
             yield failed(name, f"{found} is installed, and arroyo-core needs {requirement.specifier}", mend)
         elif name in SHOWN_PACKAGES:
             yield ok(name, f"{found} (supported: {requirement.specifier})")
+
+
+def _version_of(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
 
 
 def check_disk() -> Iterator[Finding]:

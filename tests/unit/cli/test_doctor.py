@@ -142,6 +142,12 @@ def test_packages_outside_their_limits_fail(monkeypatch):
     assert found["pyarrow"].level is Level.OK
     assert found["pandas"].message == "is not installed"
     assert "x" not in found
+    del installed["pyspark"]
+    assert levels(machine.check_packages())["pyspark"] is Level.FAILED
+    installed["pyspark-client"] = "4.2.0"
+    found = {finding.check: finding for finding in machine.check_packages()}
+    assert found["pyspark"].level is Level.OK
+    assert "pyspark-client 4.2.0" in found["pyspark"].message
 
 
 def test_scarce_room_and_memory_are_told(tmp_path, monkeypatch):

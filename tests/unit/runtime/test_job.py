@@ -8,8 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from arroyo_core.api import END_OF_TIME_US, Origin
+from arroyo_core.api import END_OF_TIME_US, Origin, Registry
 from arroyo_core.errors import Domain, ExchangeError, OperatorError, PluginError, RetryHint
+from arroyo_core.plugin import PluginSet
 from arroyo_core.runtime.controller import replay
 from arroyo_core.runtime.events import Committed, EpochAccepted, Lane, Published, StopMode, read_events
 from arroyo_core.runtime.lanes import InlineLanes, ThreadLanes
@@ -178,6 +179,15 @@ def test_an_executor_with_another_plugin_version_refuses(lab):
     other = lab.plugins_of(Origin("arroyo-test", "9.9"))
     with pytest.raises(PluginError, match=r"but this executor has arroyo-test 9\.9"):
         lab.run(LINE, executor=LocalExecutor(other))
+
+
+def test_an_executor_without_the_plugin_says_what_is_missing_where(lab):
+    bare = PluginSet(Registry(), [])
+    with pytest.raises(
+        PluginError, match=r"planned with arroyo-test .*, and .*python.* on .* does not have it"
+    ) as caught:
+        lab.run(LINE, executor=LocalExecutor(bare))
+    assert "install the same version on the driver and on every executor" in str(caught.value)
 
 
 class Disagreeing(LocalExecutor):

@@ -2,7 +2,6 @@ import pytest
 
 from arroyo_core.errors import SetupError
 from arroyo_core.spark.java import check_java, java_version
-from arroyo_core.spark.session import _with_retries
 
 
 def fake_java(folder, text, *, status=0):
@@ -44,11 +43,3 @@ def test_a_broken_java_is_said_to_be_broken(monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(SetupError, match="does not run"):
         check_java()
-
-
-@pytest.mark.parametrize(
-    ("master", "expected"),
-    [("local", "local[1,4]"), ("local[*]", "local[*,4]"), ("local[2,7]", "local[2,7]"), ("spark://h:7077",) * 2],
-)
-def test_tasks_are_retried_on_one_machine_too(master, expected):
-    assert _with_retries(master) == expected

@@ -1,11 +1,15 @@
 """What is known of a session without starting one."""
 
+import sys
 from types import SimpleNamespace
 
 import pytest
 
 from arroyo_core.errors import SetupError
+from arroyo_core.spark import session as session_module
+from arroyo_core.spark.exchanges import session_of
 from arroyo_core.spark.session import SERIAL_THREADS, is_one_machine, java_options, start_spark
+from arroyo_core.spark.target import GATEWAY_VARIABLE, choose_target
 
 
 def session(module, master):
@@ -58,3 +62,64 @@ def test_a_star_stands_for_the_cores_of_this_machine(monkeypatch):
     assert "-Xms48m" not in java_options("local[*,4]")
     monkeypatch.setattr("os.cpu_count", lambda: 1)
     assert "-Xms48m" in java_options("local[*,4]")
+
+
+def settings_for(**given):
+    target = choose_target(None, {}, given=given, source="x", environment={})
+    return session_module._settings("job", target, is_quiet=True)
+
+
+def test_what_is_set_outside_wins_over_what_we_would_choose():
+    ours = settings_for()
+    assert ours["spark.serializer"].endswith("KryoSerializer")
+    assert ours["spark.app.name"] == "arroyo job"
+    given = {
+        "spark.serializer": "org.apache.spark.serializer.JavaSerializer",
+        "spark.driver.host": "10.0.0.1",
+        "spark.driver.extraJavaOptions": "-Xss4m",
+        "spark.app.name": "nightly",
+    }
+    kept = settings_for(**given)
+    # The JVM has the others by itself; the name is needed.
+    assert given.keys() & kept.keys() == {"spark.app.name"}
+    assert kept["spark.app.name"] == "nightly"
+    assert ours.keys() - kept.keys() == given.keys() - {"spark.app.name"}
+
+
+def test_a_jvm_of_spark_submit_gets_no_options_any_more():
+    target = choose_target("local[2]", {}, given={}, source="x", environment={GATEWAY_VARIABLE: "1"})
+    assert "spark.driver.extraJavaOptions" not in session_module._settings("job", target, is_quiet=True)
+
+
+def test_the_thin_client_says_what_it_cannot_do(monkeypatch):
+    found = {"pyspark": object(), "pyspark.core": None}
+    monkeypatch.setattr(session_module, "find_spec", lambda name: found[name])
+    with pytest.raises(SetupError, match=r"pyspark-client, which only reaches Spark Connect.*on local\[2\]: give"):
+        start_spark("job", master="local[2]")
+    found["pyspark"] = None
+    with pytest.raises(SetupError, match="pyspark is not installed"):
+        start_spark("job", master="local[2]")
+
+
+def test_a_session_of_spark_connect_needs_no_context(monkeypatch):
+    # As with the thin client, which has none to import.
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    connect = session("pyspark.sql.connect.session", "")
+    assert session_of(connect) is connect
+
+
+def test_another_master_than_that_of_the_active_spark_is_refused(monkeypatch):
+    active = session("pyspark.sql.session", "local[2,4]")
+    monkeypatch.setattr(session_module, "active_spark", lambda: active)
+    assert start_spark("job") is active
+    assert start_spark("job", master="local[2]") is active
+    with pytest.raises(SetupError, match=r"has a Spark on local\[2,4\] already, and spark://h:1 cannot be started"):
+        start_spark("job", master="spark://h:1")
+
+
+def test_a_python_for_the_driver_comes_too_late(caplog):
+    session_module._check_driver_python({"spark.pyspark.driver.python": sys.executable})
+    assert not caplog.records
+    session_module._check_driver_python({"spark.pyspark.driver.python": "/bin/sh"})
+    assert "spark.pyspark.driver.python=/bin/sh has no effect here" in caplog.text
+    assert "/bin/sh -m arroyo_core run" in caplog.text
