@@ -125,14 +125,13 @@ def plan_of(plan: Plan, wave: int) -> Plan:
 
 
 def request_of(plan: Plan, wave: int, request: EpochRequest) -> EpochRequest:
-    """The request with the state of the wave's own operators only."""
-    chains = plan.wave_chains(wave)
-    own = {node for chain in chains for node in chain.nodes}
-    numbers = {chain.id for chain in chains}
+    """The request with the state of the wave's own operators only, and the watermarks of whoever sends to them."""
+    own = {node for chain in plan.wave_chains(wave) for node in chain.nodes}
+    heard = own | {edge.source for edge in plan.edges if edge.target in own}
     return replace(
         request,
         checkpoints={name: data for name, data in request.checkpoints.items() if name in own},
-        carried={key: carried for key, carried in request.carried.items() if key[0] in numbers},
+        carried={name: levels for name, levels in request.carried.items() if name in heard},
     )
 
 

@@ -9,9 +9,10 @@ import pytest
 
 from arroyo_core.api import ArroyoSchema, Origin
 from arroyo_core.graph.plan import Chain, Edge, Node, Plan, Routing
-from arroyo_core.runtime.carry import Carried
+from arroyo_core.runtime.carry import OperatorLevels
 from arroyo_core.runtime.context import Budget
 from arroyo_core.runtime.request import EpochRequest
+from arroyo_core.runtime.watermarks import Level
 from arroyo_core.spark import parcels
 from arroyo_core.spark.parcels import INLINE_BYTES, Parcel, ParcelOffice
 from arroyo_core.spark.worker import arrow_function, frame_function, record_function
@@ -92,7 +93,7 @@ def make_request(state_bytes, epoch=1):
         budget=Budget(),
         storage_url="file:///nowhere",
         checkpoints={name: noise(state_bytes, (name, epoch)) for name in ("s", "p", "o")},
-        carried={(chain, subtask): Carried() for chain in range(3) for subtask in range(2)},
+        carried={name: (OperatorLevels(output=Level(epoch)),) * 2 for name in ("s", "p", "o")},
     )
 
 
@@ -122,7 +123,7 @@ def test_each_wave_is_told_all_that_its_own_operators_need_and_no_more(context, 
         assert {name for name, node in got_plan.nodes.items() if node.config} == {own}
         assert replace(got_plan, nodes=plan.nodes) == plan
         assert got_request.checkpoints == {own: request.checkpoints[own]}
-        assert set(got_request.carried) == {(wave, 0), (wave, 1)}
+        assert set(got_request.carried) == set("spo"[max(0, wave - 1) : wave + 1])
         assert replace(got_request, checkpoints=request.checkpoints, carried=request.carried) == request
 
 
