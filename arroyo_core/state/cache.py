@@ -1,30 +1,42 @@
 """The warm cache: data files as Arrow IPC on the executor's own disk, memory-mapped.
 
 What an epoch wrote is kept here too, so that any process of the host goes on at the cost of the change.
-An entry is named by the checksum of the data file it stands for. It is trusted only with a record,
-authenticated by a secret that only this user can read, of exactly the bytes that were written:
-their inode, size and time, since this boot. Anything else is a miss, and the data file is read.
+
+    {folder}/{job}/{operator}-{subtask}/{epoch}-{checksum}.arrow
+
+An entry is named by the checksum of the data file it stands for. Behind its rows it has their CRC and a record,
+authenticated by a secret that only this user can read, of exactly the file that was written: its inode, size and
+time, since this boot. Anything else is a miss, and the data file is read. Entries that the job no longer needs are
+removed by the subtask that put them there (`Shelf.retain`), all others when they have been idle for long.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import hmac
 import os
 import secrets
+import struct
 import tempfile
 import threading
 import time
+import zlib
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Collection
+from dataclasses import dataclass
 from functools import lru_cache
+from io import FileIO
 from pathlib import Path
 
 import pyarrow as pa
 
 from arroyo_core.errors import SetupError
+from arroyo_core.ids import TaskInfo
 from arroyo_core.proto.state_pb2 import StateFile
+from arroyo_core.state import paths
+from arroyo_core.state.cache_sweep import ENTRY_SUFFIX, UNFINISHED_PREFIX, CacheLimits, dead_entries, sweep
 
 DEFAULT_MAX_BYTES = 8 * 1024**3
 FOLDER_VARIABLE = "ARROYO_STATE_CACHE"
@@ -33,13 +45,31 @@ MAX_BYTES_VARIABLE = "ARROYO_STATE_CACHE_BYTES"
 #: Tables up to this size are also kept in the memory of the process, this many bytes of them in all.
 SMALL_BYTES = 256 * 1024
 SMALL_TOTAL_BYTES = 32 * 1024**2
+#: Tables up to this size are encoded in memory, which saves mapping the file that was just written.
+BUFFERED_BYTES = 2 * 1024**2
+
+#: A process reads the whole of an entry when it opens it first, and again when it opens it so much later: to do so at
+#: every epoch would make an epoch cost as much as the state, not as the change.
+RECHECK_S = 60
 
 _SECRET_FILE = "secret"
-#: Touched by every process that looks the folder over; a new process need not, for so long.
+#: Touched by every process that looks the folder over; another one need not, for so long.
 _LOOKED_OVER_FILE = "looked-over"
 _LOOK_S = 60
 _SECRET_BYTES = 32
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+#: What follows the rows: their length, their CRC, the record.
+_TRAILER = struct.Struct("<QI32s")
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """The file whose content a process has read, and when."""
+
+    inode: int
+    mtime_ns: int
+    at_s: float
 
 
 class WarmCache:
@@ -65,73 +95,69 @@ class WarmCache:
         self._lock = threading.Lock()
         self._small: OrderedDict[str, pa.Table] = OrderedDict()
         self._small_bytes = 0
-        #: Bytes put since the folder was last looked over; None before the first time.
-        self._unseen_bytes: int | None = None
+        self._checked: dict[Path, _Checked] = {}
+        #: Bytes put since this process looked the folder over, and when it asks again whether anyone has.
+        self._unseen_bytes = 0
+        self._next_look_s = 0.0
 
-    def get(self, file: StateFile, start: int, end: int) -> pa.Table | None:
-        """The rows of `file` with a key hash in `start..end`, or None; a whole file serves any part of it."""
-        for name in (_entry_name(file, None), _entry_name(file, (start, end))):
-            with self._lock:
-                table = self._small.get(name)
-                if table is not None:
-                    self._small.move_to_end(name)
-                    return table
-            table = self._open(name)
-            if table is not None:
-                return table
-        return None
+    def shelf(self, url: str, task: TaskInfo) -> Shelf:
+        """The part of the cache that one subtask of a job, whose state is below `url`, puts its entries in."""
+        job = hashlib.sha256(f"{url}\n{task.job_id}".encode()).hexdigest()[:16]
+        operator = hashlib.sha256(task.operator_id.encode()).hexdigest()[:12]
+        return Shelf(self, self.folder / job / operator, task.task_index)
 
-    def put(self, file: StateFile, table: pa.Table, part: tuple[int, int] | None = None) -> None:
-        """Keep the rows of `file`, or those of the hashes `part`; a full disk is no error."""
-        name = _entry_name(file, part)
-        self._remember(name, table)
-        unfinished = self.folder / f"unfinished-{name}-{secrets.token_hex(4)}"
+    def load(self, path: Path, name: str, *, is_checked: bool) -> pa.Table | None:
+        """The entry at `path`, or None; with `is_checked` its content is read now, whoever did so before."""
         try:
-            with pa.OSFile(str(unfinished), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
-                writer.write_table(table)
-            found = unfinished.stat()
-            record = self._record(name, found)
-            unfinished.replace(self.folder / f"{name}.arrow")
-            unfinished.write_bytes(record)
-            unfinished.replace(self.folder / f"{name}.record")
-        except (OSError, pa.ArrowException):
-            unfinished.unlink(missing_ok=True)
-            return
-        # Looking the folder over costs as much as it has entries: not at every put, and not in every new process.
-        self._unseen_bytes = (self._unseen_bytes or 0) + found.st_size if self._is_looked_over() else None
-        if self._unseen_bytes is None or self._unseen_bytes > self.max_bytes // 16:
-            self._unseen_bytes = 0
-            self._evict()
-
-    def _is_looked_over(self) -> bool:
-        """Whether this process has done so, or another one lately."""
-        if self._unseen_bytes is not None:
-            return True
-        with contextlib.suppress(FileNotFoundError):
-            return time.time() - (self.folder / _LOOKED_OVER_FILE).stat().st_mtime < _LOOK_S
-        return False
-
-    def size_bytes(self) -> int:
-        """What the entries take on disk."""
-        return sum(size for _, size, _ in self._entries())
-
-    def _open(self, name: str) -> pa.Table | None:
-        path = self.folder / f"{name}.arrow"
-        try:
-            record = (self.folder / f"{name}.record").read_bytes()
-            source = pa.memory_map(str(path), "r")
+            buffer = pa.memory_map(str(path), "r").read_buffer()
             found = path.stat()
-            if not hmac.compare_digest(record, self._record(name, found)):
+            if not self._is_trusted(path, found, buffer, is_checked=is_checked):
                 return None
             # The access time orders eviction; the modification time is part of the record and stays.
             os.utime(path, ns=(time.time_ns(), found.st_mtime_ns))
-            table = pa.ipc.open_stream(source).read_all()
+            table = pa.ipc.open_stream(buffer).read_all()
         except (OSError, pa.ArrowException):
             return None
-        self._remember(name, table)
+        self.remember(name, table)
         return table
 
-    def _remember(self, name: str, table: pa.Table) -> None:
+    def store(self, path: Path, table: pa.Table) -> None:
+        """Make an entry; a full disk is not an error."""
+        unfinished = path.parent / f"{UNFINISHED_PREFIX}{secrets.token_hex(8)}"
+        try:
+            size_bytes = self._write(unfinished, path, table)
+        except (OSError, pa.ArrowException):
+            with contextlib.suppress(OSError):
+                unfinished.unlink(missing_ok=True)
+            return
+        self._unseen_bytes += size_bytes
+        self.look_over()
+
+    def look_over(self) -> None:
+        """Remove what is idle, unfinished or too much; costs as much as there are entries, so not every time."""
+        now_s = time.monotonic()
+        is_full = self._unseen_bytes > self.max_bytes // 16
+        if not is_full and now_s < self._next_look_s:
+            return
+        self._next_look_s = now_s + _LOOK_S
+        mark = self.folder / _LOOKED_OVER_FILE
+        with contextlib.suppress(OSError):
+            if is_full or not mark.exists() or time.time() - mark.stat().st_mtime >= _LOOK_S:
+                mark.touch()
+                self._unseen_bytes = 0
+                sweep(self.folder, CacheLimits(max_bytes=self.max_bytes), now_s=time.time())
+        self._forget_checks(now_s)
+
+    def recall(self, name: str) -> pa.Table | None:
+        """A small table from the memory of this process."""
+        with self._lock:
+            table = self._small.get(name)
+            if table is not None:
+                self._small.move_to_end(name)
+            return table
+
+    def remember(self, name: str, table: pa.Table) -> None:
+        """Keep a table in the memory of this process, if it is small."""
         if table.nbytes > SMALL_BYTES:
             return
         with self._lock:
@@ -143,13 +169,56 @@ class WarmCache:
                 _, dropped = self._small.popitem(last=False)
                 self._small_bytes -= dropped.nbytes
 
-    def _record(self, name: str, found: os.stat_result) -> bytes:
-        facts = f"{name}:{found.st_ino}:{found.st_size}:{found.st_mtime_ns}".encode() + b":" + self._boot_id
+    def _write(self, unfinished: Path, path: Path, table: pa.Table) -> int:
+        try:
+            file = unfinished.open("xb", buffering=0)
+        except FileNotFoundError:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            file = unfinished.open("xb", buffering=0)
+        with file:
+            length, crc = _write_rows(file, table)
+            # A filesystem may round times: what is recorded is what it made of this one, now and below.
+            now_ns = time.time_ns()
+            os.utime(file.fileno(), ns=(now_ns, now_ns))
+            found = os.fstat(file.fileno())
+            record = self._record(path.name, found.st_ino, length, crc, mtime_ns=found.st_mtime_ns)
+            if file.write(_TRAILER.pack(length, crc, record)) != _TRAILER.size:
+                raise OSError(errno.ENOSPC, "no room for the end of a cache entry")
+            os.utime(file.fileno(), ns=(now_ns, now_ns))
+        unfinished.replace(path)
+        return length + _TRAILER.size
+
+    def _is_trusted(self, path: Path, found: os.stat_result, buffer: pa.Buffer, *, is_checked: bool) -> bool:
+        """Whether the file is the one that was written, and its content, unless that was checked lately, as well."""
+        length = buffer.size - _TRAILER.size
+        if length < 0 or found.st_size != buffer.size:
+            return False
+        view = memoryview(buffer)
+        recorded, crc, record = _TRAILER.unpack(view[length:])
+        expected = self._record(path.name, found.st_ino, length, crc, mtime_ns=found.st_mtime_ns)
+        if recorded != length or not hmac.compare_digest(record, expected):
+            return False
+        known, now_s = self._checked.get(path), time.monotonic()
+        is_known = known is not None and (known.inode, known.mtime_ns) == (found.st_ino, found.st_mtime_ns)
+        if is_known and known is not None and not is_checked and now_s - known.at_s < RECHECK_S:
+            return True
+        if zlib.crc32(view[:length]) != crc:
+            # Nothing can come of it but a miss at every epoch.
+            path.unlink(missing_ok=True)
+            return False
+        self._checked[path] = _Checked(found.st_ino, found.st_mtime_ns, now_s)
+        return True
+
+    def _forget_checks(self, now_s: float) -> None:
+        self._checked = {path: known for path, known in self._checked.copy().items() if now_s - known.at_s < RECHECK_S}
+
+    def _record(self, name: str, inode: int, length: int, crc: int, *, mtime_ns: int) -> bytes:
+        facts = f"{name}:{inode}:{length}:{crc}:{mtime_ns}".encode() + b":" + self._boot_id
         return hmac.new(self._secret, facts, hashlib.sha256).digest()
 
     def _load_secret(self) -> bytes:
         path = self.folder / _SECRET_FILE
-        unfinished = self.folder / f"unfinished-secret-{secrets.token_hex(8)}"
+        unfinished = self.folder / f"{UNFINISHED_PREFIX}secret-{secrets.token_hex(8)}"
         with contextlib.suppress(FileExistsError):
             if not path.exists():
                 unfinished.touch(mode=0o600)
@@ -158,26 +227,72 @@ class WarmCache:
         unfinished.unlink(missing_ok=True)
         return path.read_bytes()
 
-    def _evict(self) -> None:
-        """Unlink the entries that were not used for longest; a mapping in use stays valid."""
-        with contextlib.suppress(OSError):
-            (self.folder / _LOOKED_OVER_FILE).touch()
-        entries = sorted(self._entries(), key=lambda entry: entry[2])
-        total = sum(size for _, size, _ in entries)
-        for path, size, _ in entries:
-            if total <= self.max_bytes:
-                return
-            path.with_suffix(".record").unlink(missing_ok=True)
-            path.unlink(missing_ok=True)
-            total -= size
 
-    def _entries(self) -> Iterator[tuple[Path, int, int]]:
-        with os.scandir(self.folder) as entries:
-            for entry in entries:
-                if entry.name.endswith(".arrow"):
-                    with contextlib.suppress(FileNotFoundError):
-                        found = entry.stat()
-                        yield Path(entry.path), found.st_size, found.st_atime_ns
+class Shelf:
+    """The entries of one subtask, and its way to those of the other subtasks of its operator."""
+
+    def __init__(self, cache: WarmCache, operator_folder: Path, task_index: int) -> None:
+        self._cache = cache
+        self._operator_folder = operator_folder
+        self._task_index = task_index
+        self._own = self._folder_of(task_index)
+
+    @property
+    def folder(self) -> Path:
+        return self._own
+
+    def get(self, file: StateFile, start: int, end: int, *, is_checked: bool = False) -> pa.Table | None:
+        """The rows of `file` with a key hash in `start..end`, or None; a whole file serves any part of it.
+
+        With `is_checked` every byte is compared with what was written: for rows that are to be stored again.
+        """
+        epoch, writer = paths.writer_of(file.path)
+        folders = [self._own] if writer in (None, self._task_index) else [self._folder_of(writer), self._own]
+        for part in (None, (start, end)):
+            name = _entry_name(file, part)
+            table = None if is_checked else self._cache.recall(name)
+            if table is not None:
+                return table
+            for folder in folders:
+                table = self._cache.load(folder / f"{epoch}-{name}{ENTRY_SUFFIX}", name, is_checked=is_checked)
+                if table is not None:
+                    return table
+        return None
+
+    def put(self, file: StateFile, table: pa.Table, part: tuple[int, int] | None = None) -> None:
+        """Keep the rows of `file`, or those of the hashes `part`."""
+        epoch, _ = paths.writer_of(file.path)
+        name = _entry_name(file, part)
+        self._cache.remember(name, table)
+        self._cache.store(self._own / f"{epoch}-{name}{ENTRY_SUFFIX}", table)
+
+    def retain(self, files: Collection[StateFile], *, epoch: int) -> None:
+        """Remove what the checkpoint of `epoch`, which refers to `files`, needs no more.
+
+        What a later epoch put there stays: it may be under way.
+        """
+        needed = {file.checksum.hex() for file in files}
+        for path in dead_entries(self._own, needed, epoch=epoch, now_s=time.time()):
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
+        self._cache.look_over()
+
+    def clear(self) -> None:
+        """Remove all entries: no epoch will ask for them."""
+        self.retain((), epoch=paths.MAX_EPOCH)
+        with contextlib.suppress(OSError):
+            self._own.rmdir()
+
+    def _folder_of(self, subtask: int | None) -> Path:
+        return self._operator_folder.with_name(f"{self._operator_folder.name}-{subtask}")
+
+
+def cache_folder() -> Path | None:
+    """Where the cache of this user and host is, or will be; None where `ARROYO_STATE_CACHE` is `off`."""
+    chosen = os.environ.get(FOLDER_VARIABLE, "")
+    if chosen == "off":
+        return None
+    return Path(chosen) if chosen else Path(tempfile.gettempdir()) / f"arroyo-state-cache-{os.getuid()}"
 
 
 def default_warm_cache() -> WarmCache | None:
@@ -185,20 +300,36 @@ def default_warm_cache() -> WarmCache | None:
 
     One per process and setting.
     """
-    chosen = os.environ.get(FOLDER_VARIABLE, "")
+    folder = cache_folder()
     max_bytes = int(os.environ.get(MAX_BYTES_VARIABLE, DEFAULT_MAX_BYTES))
-    return None if chosen == "off" else _default(chosen, max_bytes, os.getpid())
+    return None if folder is None else _default(folder, max_bytes, os.getpid())
 
 
 @lru_cache(maxsize=4)
-def _default(chosen: str, max_bytes: int, _pid: int) -> WarmCache | None:
-    folder = Path(chosen) if chosen else Path(tempfile.gettempdir()) / f"arroyo-state-cache-{os.getuid()}"
+def _default(folder: Path, max_bytes: int, _pid: int) -> WarmCache | None:
     try:
         return WarmCache(folder, max_bytes=max_bytes)
     except (OSError, SetupError):
-        if chosen:
+        if os.environ.get(FOLDER_VARIABLE):
             raise
         return None
+
+
+def _write_rows(file: FileIO, table: pa.Table) -> tuple[int, int]:
+    """Write a table as a stream of Arrow; returns its length and its CRC. The file's position is then its end."""
+    if table.nbytes <= BUFFERED_BYTES:
+        buffer = pa.BufferOutputStream()
+        with pa.ipc.new_stream(buffer, table.schema) as writer:
+            writer.write_table(table)
+        data = memoryview(buffer.getvalue())
+        if file.write(data) != len(data):
+            raise OSError(errno.ENOSPC, "no room for a cache entry")
+        return len(data), zlib.crc32(data)
+    with pa.OSFile(str(file.name), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    data = memoryview(pa.memory_map(str(file.name), "r").read_buffer())
+    file.seek(0, os.SEEK_END)
+    return len(data), zlib.crc32(data)
 
 
 def _entry_name(file: StateFile, part: tuple[int, int] | None) -> str:

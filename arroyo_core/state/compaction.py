@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 
 import numpy as np
@@ -157,7 +158,7 @@ def _runs(files: Sequence[StateFile], policy: CompactionPolicy) -> list[_SizedRu
 
 def _merge_global(table: GlobalKeyedTable, files: Sequence[StateFile], *, is_oldest: bool) -> pa.Table:
     key_range = table.access.task_info.key_range
-    read = table.access.for_each(files, lambda file: table.access.read(file, key_range))
+    read = table.access.for_each(files, lambda file: table.access.read(file, key_range, is_rewritten=True))
     parts = [part.select(GLOBAL_KEY_VALUE_SCHEMA.names) for part in read]
     rows = sort_by_key_hash(
         pa.concat_tables([GLOBAL_KEY_VALUE_SCHEMA.empty_table(), *(_plain(part) for part in parts)])
@@ -176,7 +177,7 @@ def _merge_global(table: GlobalKeyedTable, files: Sequence[StateFile], *, is_old
 
 def _merge_expiring(table: ExpiringTimeKeyTable, files: Sequence[StateFile], *, is_oldest: bool) -> pa.Table:
     parts = []
-    for file, read in zip(files, table.access.for_each(files, table.read), strict=True):
+    for file, read in zip(files, table.access.for_each(files, partial(table.read, is_rewritten=True)), strict=True):
         rows = _plain(read)
         if table.format.is_generational and file.HasField("live_from_us") and rows.num_rows:
             rows = _mark_expired(table, rows, file.live_from_us)

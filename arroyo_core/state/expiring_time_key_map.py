@@ -116,9 +116,9 @@ class ExpiringTimeKeyTable:
         kept = [file for file in self.carried if (file.path, file.live_key_start) not in replaced]
         self.carried = sorted([*kept, *compacted.files], key=file_order)
 
-    def read(self, file: StateFile, columns: Sequence[str] | None = None) -> pa.Table:
+    def read(self, file: StateFile, *, is_rewritten: bool = False) -> pa.Table:
         """The live rows of a file; of a generational table also expired ones, which still hide older rows."""
-        rows = self.access.read(file, self.access.task_info.key_range, columns)
+        rows = self.access.read(file, self.access.task_info.key_range, is_rewritten=is_rewritten)
         if not file.HasField("live_from_us") or self.format.is_generational:
             return rows
         is_live = file.HasField("min_timestamp_us") and file.min_timestamp_us >= file.live_from_us

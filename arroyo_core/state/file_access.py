@@ -17,7 +17,7 @@ import pyarrow as pa
 from arroyo_core.ids import KeyRange, TaskInfo
 from arroyo_core.proto.state_pb2 import StateFile
 from arroyo_core.state import paths
-from arroyo_core.state.cache import WarmCache
+from arroyo_core.state.cache import Shelf
 from arroyo_core.state.files import FileOrigin, ReadCounts, encode_file, read_file
 from arroyo_core.state.storage import StorageProvider
 
@@ -30,7 +30,7 @@ class FileAccess:
 
     storage: StorageProvider
     task_info: TaskInfo
-    cache: WarmCache | None = None
+    cache: Shelf | None = None
     #: Write in threads also where the store is a disk: several files wait for it together.
     is_concurrent: bool = False
     counts: ReadCounts = field(default_factory=ReadCounts)
@@ -42,8 +42,18 @@ class FileAccess:
             return list(_pool(os.getpid()).map(read, files))
         return [read(file) for file in files]
 
-    def read(self, file: StateFile, key_range: KeyRange, columns: Sequence[str] | None = None) -> pa.Table:
-        """The live rows of `file` inside `key_range`, sorted by key hash; all columns, or the named ones."""
+    def read(
+        self,
+        file: StateFile,
+        key_range: KeyRange,
+        columns: Sequence[str] | None = None,
+        *,
+        is_rewritten: bool = False,
+    ) -> pa.Table:
+        """The live rows of `file` inside `key_range`, sorted by key hash; all columns, or the named ones.
+
+        `is_rewritten` says that they are to be stored again.
+        """
         return read_file(
             self.storage,
             file,
@@ -52,6 +62,7 @@ class FileAccess:
             counts=self.counts,
             cache=self.cache,
             columns=columns,
+            is_rewritten=is_rewritten,
         )
 
     def write(

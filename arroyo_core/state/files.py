@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from arroyo_core.ids import MAX_KEY_HASH, KeyRange
 from arroyo_core.proto.state_pb2 import StateFile
-from arroyo_core.state.cache import WarmCache
+from arroyo_core.state.cache import Shelf
 from arroyo_core.state.config import KEY_HASH_COLUMN, OPERATION_COLUMN
 from arroyo_core.state.failures import DamagedStateError, MissingFileError
 from arroyo_core.state.messages import OperationCode
@@ -192,18 +192,22 @@ def read_file(
     job_id: str,
     key_range: KeyRange,
     counts: ReadCounts,
-    cache: WarmCache | None = None,
+    cache: Shelf | None = None,
     columns: Sequence[str] | None = None,
+    is_rewritten: bool = False,
 ) -> pa.Table:
     """The rows of `file` with a live key hash inside `key_range`, sorted; event times are not looked at.
 
-    `columns`, which must include the key hash, saves decoding the others.
+    `columns`, which must include the key hash, saves decoding the others. `is_rewritten` says that the rows are to
+    be stored again, in place of this file: nothing is taken from the cache unchecked, and nothing put there.
     """
     check_reference(job_id, file.path)
     start, end = max(file.live_key_start, key_range.start), min(file.live_key_end, key_range.end)
-    if cache is not None and (warm := cache.get(file, start, end)) is not None:
+    if cache is not None and (warm := cache.get(file, start, end, is_checked=is_rewritten)) is not None:
         counts.add(cache_hits=1)
         return slice_key_range(warm if columns is None else warm.select(columns), start, end)
+    if is_rewritten:
+        cache = None
     # The cache keeps all columns: the next reader may be a compaction.
     wanted = list(columns) if columns is not None and cache is None else None
     is_whole = start <= file.min_key_hash and file.max_key_hash <= end

@@ -31,11 +31,13 @@ COMMITTED_FILE = "committed.marker"
 UNFINISHED_PREFIX = ".unfinished-"
 
 MAX_PATH_LENGTH = 1024
+MAX_EPOCH = 2**32 - 1
 
 _EPOCH_FOLDER = re.compile(r"[1-9][0-9]{0,9}")
 _CLAIM = re.compile(r"([1-9][0-9]{0,18})\.claim")
 _STOP = re.compile(r"([1-9][0-9]{0,18})\.stop")
 _INCARNATION = re.compile(r"([0-9a-f]{1,64})\.incarnation")
+_TABLE_FILE = re.compile(r"(?:.*/)?([1-9][0-9]{0,9})/table-[^/]*-([0-9]{1,9})-[0-9a-f]+\.parquet")
 
 
 def encode_id(text: str) -> str:
@@ -124,6 +126,12 @@ def epoch_of(job_id: str, path: str) -> int | None:
         return None
     folder, slash, _ = path[len(prefix) :].partition("/")
     return int(folder) if slash and _EPOCH_FOLDER.fullmatch(folder) else None
+
+
+def writer_of(path: str) -> tuple[int, int | None]:
+    """The epoch and the subtask that wrote a data file, as its path says; 0 and None for any other path."""
+    match = _TABLE_FILE.fullmatch(path)
+    return (int(match[1]), int(match[2])) if match else (0, None)
 
 
 def is_unfinished(path: str) -> bool:

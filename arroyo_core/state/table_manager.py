@@ -110,7 +110,11 @@ class TableManager:
         `default_warm_cache`) files that this host has written or read are not read again. `incarnation` is the job's.
         """
         files = _check_compatible(task_info, tables, checkpoint) if checkpoint is not None else {}
-        access = FileAccess(storage=storage, task_info=task_info, cache=cache, is_concurrent=is_concurrent)
+        shelf = cache.shelf(storage.url, task_info) if cache is not None else None
+        if shelf is not None and checkpoint is not None:
+            live = [file for table in files.values() for file in table]
+            shelf.retain(live, epoch=checkpoint.operator_metadata.epoch)
+        access = FileAccess(storage=storage, task_info=task_info, cache=shelf, is_concurrent=is_concurrent)
         return cls(
             task_info=task_info,
             tables=tables,
@@ -253,6 +257,8 @@ class TableManager:
             tables[name], size_bytes = self._finish(name, message)
             written += size_bytes
         self._access.finish_writes()
+        if is_last and self._access.cache is not None:
+            self._access.cache.clear()
         task = self.task_info
         metadata = SubtaskCheckpointMetadata(
             job_id=task.job_id,

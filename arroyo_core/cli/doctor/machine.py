@@ -18,10 +18,11 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 import arroyo_core
-from arroyo_core.cli.doctor.findings import Finding, failed, ok, warning
-from arroyo_core.cli.formats import format_size
+from arroyo_core.cli.doctor.findings import Finding, Level, failed, ok, warning
+from arroyo_core.cli.formats import format_duration, format_size
 from arroyo_core.errors import SetupError
 from arroyo_core.spark.java import check_java, java_version
+from arroyo_core.state.cache_sweep import measure_usage
 
 GIBIBYTE = 2**30
 #: A run of any size writes shuffles and state caches; below these it slows down, or ends.
@@ -102,7 +103,9 @@ def check_disk() -> Iterator[Finding]:
         "UDF cache": _cache_folder("ARROYO_UDF_CACHE", "arroyo-udf-cache"),
     }
     for name, (folder, variable) in named.items():
-        yield _cache_finding(name, folder, variable)
+        finding = _cache_finding(name, folder, variable)
+        is_measured = name == "state cache" and finding.level is Level.OK and folder is not None and folder.exists()
+        yield ok(name, f"{folder}: {_describe_state_cache(folder)}") if is_measured and folder else finding
     folders = {folder for folder, _ in named.values() if folder is not None}
     for text in os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).split(","):
         folder = Path(text.strip())
@@ -174,6 +177,15 @@ def _cache_finding(name: str, folder: Path | None, variable: str) -> Finding:
     if not os.access(folder, os.W_OK):
         return failed(name, f"{folder} cannot be written", mend)
     return ok(name, f"{folder} is writable")
+
+
+def _describe_state_cache(folder: Path) -> str:
+    """How much is in the cache, for how long it has been there unused, and what was left by processes that died."""
+    usage = measure_usage(folder, now_s=time.time())
+    said = f"{format_size(usage.size_bytes)} in {usage.entries} entries of {usage.jobs} jobs"
+    if usage.entries:
+        said += f", the oldest unused for {format_duration(usage.idle_s)}"
+    return said + (f", {usage.unfinished} left unfinished" if usage.unfinished else "")
 
 
 def room_finding(check: str, folder: Path, mend: str) -> Finding:

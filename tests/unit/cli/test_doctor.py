@@ -177,6 +177,19 @@ def test_cache_folders_must_be_private(tmp_path, monkeypatch):
         assert levels(machine.check_disk())["Spark's folder"] is Level.FAILED
 
 
+def test_the_size_and_age_of_the_state_cache_are_told(tmp_path, monkeypatch):
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("ARROYO_STATE_CACHE", str(folder))
+    (folder / "0123" / "4567-0").mkdir(parents=True)
+    folder.chmod(0o700)
+    for name, age_s in (("1-aa.arrow", 7200), ("2-bb.arrow", 1), ("unfinished-cc", 1)):
+        path = folder / "0123" / "4567-0" / name
+        path.write_bytes(bytes(1024))
+        os.utime(path, (time.time() - age_s, time.time() - age_s))
+    message = next(finding.message for finding in machine.check_disk() if finding.check == "state cache")
+    assert message == f"{folder}: 3.0 KiB in 2 entries of 1 jobs, the oldest unused for 2 h, 1 left unfinished"
+
+
 def test_a_clock_that_jumps_or_is_in_the_past_is_told(monkeypatch):
     assert only(machine.check_clock()).level is Level.OK
     now = time.time()
