@@ -233,9 +233,10 @@ class TableManager:
         """Write this epoch's change of every table; returns what the subtask reports.
 
         Merges old files where there are too many, flushes the change to new files, collects the
-        metadata, writes it (unless `write_metadata` is off: reports carry it too), then drops what
-        is past retention. Called once per epoch, after every input delivered the barrier; another
-        process may run the same epoch. With `is_last` the input has ended: nothing is kept warm.
+        metadata, then drops what is past retention. Called once per epoch, after every input delivered
+        the barrier; another process may run the same epoch. With `is_last` the input has ended:
+        nothing is kept warm. Reports carry the metadata, and the checkpoint embeds it: a file of the
+        subtask's own is written only where the job ends here (and not with `write_metadata` off).
         """
         message = CheckpointMessage(
             epoch=epoch,
@@ -274,7 +275,7 @@ class TableManager:
             table_configs=self._configs,
             then_stop=then_stop,
         )
-        if write_metadata:
+        if write_metadata and (then_stop or is_last):
             operator = join_subtasks([metadata])
             operator.subtask_index = task.task_index
             ParquetBackend(self._access.storage, task.job_id).write_operator_checkpoint_metadata(operator)

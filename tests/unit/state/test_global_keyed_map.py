@@ -20,6 +20,7 @@ from arroyo_core.state import (
     global_table_config_with_version,
     merge_operator_metadata,
 )
+from arroyo_core.state.envelope import unseal
 
 
 def task(index: int = 0, parallelism: int = 1) -> TaskInfo:
@@ -100,7 +101,7 @@ def test_only_changed_keys_are_written(life):
 
 def test_an_epoch_without_change_writes_no_file_at_all(life, storage):
     life.open(2)
-    checkpoint = life.take(write_metadata=False)
+    checkpoint = life.take()
     assert storage.list("job") == []
     assert checkpoint.bytes == 0
 
@@ -288,10 +289,17 @@ def test_a_checkpoint_with_a_table_that_is_gone_is_refused(life):
         life.open()
 
 
-def test_the_subtask_metadata_is_written_at_the_path_of_the_format(life, storage):
-    life.open()[0].get_global_keyed_state("t").insert("k", 1)
+@pytest.mark.parametrize("end", [{"then_stop": True}, {"is_last": True}])
+def test_the_subtask_metadata_is_written_where_a_job_ends_at_the_path_of_the_format(life, storage, end):
+    life.open(2)[0].get_global_keyed_state("t").insert("k", 1)
     life.take()
-    assert storage.exists("job/checkpoints/1/operator-op-0.metadata")
+    assert not [file.path for file in storage.list("job") if file.path.endswith(".metadata")]
+    taken = life.take(**end)
+    for index in range(2):
+        path = f"job/checkpoints/2/operator-op-{index}.metadata"
+        own = unseal(storage.read(path), OperatorCheckpointMetadata, name=path)
+        assert (own.subtask_index, own.operator_metadata.epoch) == (index, 2)
+        assert own.table_configs == taken.table_configs
 
 
 def test_merging_needs_every_subtask_exactly_once(life):
