@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from arroyo_core.api.clock import Clock
@@ -31,6 +31,10 @@ class TableManager(Protocol):
     def define_table(self, name: str, schema: ArroyoSchema) -> None: ...
 
     def get_global_keyed_state(self, name: str, key_type: Any = ..., value_type: Any = ...) -> Any: ...
+
+    def get_partitioned_keyed_state(
+        self, name: str, owner: Callable[[Any], int], key_type: Any = ..., value_type: Any = ...
+    ) -> Any: ...
 
     def get_expiring_time_key_table(self, name: str, watermark: Watermark | None = ...) -> Any: ...
 

@@ -27,14 +27,16 @@ class TableConfig(_message.Message):
     def __init__(self, table_type: _Optional[_Union[TableType, str]] = ..., config: _Optional[bytes] = ..., state_version: _Optional[int] = ...) -> None: ...
 
 class GlobalKeyedTableConfig(_message.Message):
-    __slots__ = ("table_name", "description", "uses_two_phase_commit")
+    __slots__ = ("table_name", "description", "uses_two_phase_commit", "partitioned")
     TABLE_NAME_FIELD_NUMBER: _ClassVar[int]
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
     USES_TWO_PHASE_COMMIT_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONED_FIELD_NUMBER: _ClassVar[int]
     table_name: str
     description: str
     uses_two_phase_commit: bool
-    def __init__(self, table_name: _Optional[str] = ..., description: _Optional[str] = ..., uses_two_phase_commit: _Optional[bool] = ...) -> None: ...
+    partitioned: bool
+    def __init__(self, table_name: _Optional[str] = ..., description: _Optional[str] = ..., uses_two_phase_commit: _Optional[bool] = ..., partitioned: _Optional[bool] = ...) -> None: ...
 
 class StateSchema(_message.Message):
     __slots__ = ("arrow_schema", "timestamp_column", "key_columns", "has_keys")

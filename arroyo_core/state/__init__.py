@@ -32,6 +32,7 @@ from arroyo_core.state.messages import (
     TableMessage,
 )
 from arroyo_core.state.parquet import BackingStore, ParquetBackend, StateBackend
+from arroyo_core.state.partitioned import PartitionedKeyedView
 from arroyo_core.state.protocol import Resolution, ResolutionKind
 from arroyo_core.state.storage import StorageProvider, get_storage_provider
 from arroyo_core.state.table_manager import TableManager
@@ -64,6 +65,7 @@ __all__ = [
     "Matches",
     "MigratableState",
     "ParquetBackend",
+    "PartitionedKeyedView",
     "RecordBatchData",
     "Resolution",
     "ResolutionKind",

@@ -17,17 +17,28 @@ from arroyo_core.proto.state_pb2 import (
 )
 
 
-def global_table_config(name: str, description: str, *, uses_two_phase_commit: bool = False) -> dict[str, TableConfig]:
-    """Declare a global keyed table: `{name: config}`, to be returned from `tables()`."""
-    return global_table_config_with_version(name, description, 0, uses_two_phase_commit=uses_two_phase_commit)
+def global_table_config(
+    name: str, description: str, *, uses_two_phase_commit: bool = False, is_partitioned: bool = False
+) -> dict[str, TableConfig]:
+    """Declare a global keyed table: `{name: config}`, to be returned from `tables()`.
+
+    Every subtask reads all of it in every epoch. With `is_partitioned` each key belongs to one subtask, which alone
+    reads and writes it: see `TableManager.get_partitioned_keyed_state`.
+    """
+    return global_table_config_with_version(
+        name, description, 0, uses_two_phase_commit=uses_two_phase_commit, is_partitioned=is_partitioned
+    )
 
 
 def global_table_config_with_version(
-    name: str, description: str, version: int, *, uses_two_phase_commit: bool = False
+    name: str, description: str, version: int, *, uses_two_phase_commit: bool = False, is_partitioned: bool = False
 ) -> dict[str, TableConfig]:
     """As `global_table_config`, for values whose type has a version; see `MigratableState`."""
     config = GlobalKeyedTableConfig(
-        table_name=_check_name(name), description=description, uses_two_phase_commit=uses_two_phase_commit
+        table_name=_check_name(name),
+        description=description,
+        uses_two_phase_commit=uses_two_phase_commit,
+        partitioned=is_partitioned,
     )
     return {
         name: TableConfig(
@@ -112,6 +123,11 @@ def decode_expiring_config(config: TableConfig) -> ExpiringKeyedTimeTableConfig:
 def uses_two_phase_commit(config: TableConfig) -> bool:
     """Whether the table carries commit data."""
     return config.table_type == TableType.GLOBAL_KEY_VALUE and decode_global_config(config).uses_two_phase_commit
+
+
+def is_partitioned(config: TableConfig) -> bool:
+    """Whether each key of the table belongs to one subtask."""
+    return config.table_type == TableType.GLOBAL_KEY_VALUE and decode_global_config(config).partitioned
 
 
 def _check_name(name: str) -> str:

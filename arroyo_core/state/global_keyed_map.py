@@ -1,6 +1,6 @@
 """The global keyed table: key and value as msgpack, every key visible to every subtask.
 
-Only keys that changed since the last checkpoint are written; a removed key is written as a
+Of a partitioned one a subtask sees only the keys that it owns, which are stored inside its key range. Only keys that changed since the last checkpoint are written; a removed key is written as a
 tombstone, which counts until compaction has merged all older files of its key. Of two subtasks
 that write one key in one epoch, the one with the greater index wins.
 """
@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from arroyo_core.api.hashing import hash_bytes, hash_columns
-from arroyo_core.ids import FULL_KEY_RANGE
+from arroyo_core.ids import FULL_KEY_RANGE, KeyRange
 from arroyo_core.proto.state_pb2 import (
     GlobalKeyedTableSubtaskCheckpointMetadata,
     StateFile,
@@ -27,6 +27,7 @@ from arroyo_core.state.config import KEY_HASH_COLUMN, OPERATION_COLUMN, decode_g
 from arroyo_core.state.failures import StateValueError
 from arroyo_core.state.file_access import FileAccess
 from arroyo_core.state.files import Hashes, key_hashes, sort_by_key_hash
+from arroyo_core.state.keys import place_in_range
 from arroyo_core.state.messages import (
     CheckpointMessage,
     CommitData,
@@ -59,12 +60,22 @@ _ABSENT = object()
 
 
 class StoredValues:
-    """What the files of a global table say of each key: its newest value and that value's version."""
+    """What the files of a global table say of each key: its newest value and that value's version.
 
-    def __init__(self, runs: Sequence[tuple[pa.Table, int]]) -> None:
+    The hashes of a partitioned table are moved into `placement`. With `is_looked_up` off there are no lookups.
+    """
+
+    def __init__(
+        self,
+        runs: Sequence[tuple[pa.Table, int]],
+        *,
+        placement: KeyRange = FULL_KEY_RANGE,
+        is_looked_up: bool = True,
+    ) -> None:
         self._runs = [_StoredRun(table, version) for table, version in runs if table.num_rows]
+        self._placement = placement
         self._eager: dict[bytes, tuple[bytes, int]] | None = None
-        if sum(table.num_rows for table, _ in runs) <= EAGER_ROWS:
+        if is_looked_up and sum(table.num_rows for table, _ in runs) <= EAGER_ROWS:
             self._eager = self._load()
 
     @property
@@ -75,7 +86,7 @@ class StoredValues:
     def find(self, key: bytes) -> tuple[bytes, int] | None:
         if self._eager is not None:
             return self._eager.get(key)
-        key_hash = np.uint64(hash_bytes(key))
+        key_hash = place_in_range(np.array([hash_bytes(key)], dtype=np.uint64), self._placement)[0]
         for run in reversed(self._runs):
             row = run.find(key, key_hash)
             if row is not None:
@@ -257,49 +268,76 @@ class GlobalKeyedTable:
     """One global keyed table of one subtask.
 
     The subtask reads every live file, and carries forward the part inside its own key range: so
-    each file is carried exactly once, whatever the parallelism.
+    each file is carried exactly once, whatever the parallelism. Of a partitioned table it reads
+    that part only. `is_handed_over` says that the keys of a partitioned table are where other subtasks, or none, put
+    them: it is read whole then, and nothing is carried, because each owner writes what it owns.
     """
 
     table_type = TableType.GLOBAL_KEY_VALUE
 
-    def __init__(self, *, name: str, config: TableConfig, access: FileAccess, files: Sequence[StateFile]) -> None:
+    def __init__(
+        self,
+        *,
+        name: str,
+        config: TableConfig,
+        access: FileAccess,
+        files: Sequence[StateFile],
+        is_handed_over: bool = False,
+    ) -> None:
+        settings = decode_global_config(config)
+        key_range = access.task_info.key_range
         self.name = name
         self.access = access
         self.state_version = config.state_version
-        self.uses_two_phase_commit = decode_global_config(config).uses_two_phase_commit
-        #: Live files of the checkpoint that was opened, oldest first: what a view reads.
-        self._opened = sorted(files, key=file_order)
-        #: What of them this subtask carries forward, oldest first.
-        self.carried = carry_forward(files, key_range=access.task_info.key_range)
+        self.uses_two_phase_commit = settings.uses_two_phase_commit
+        self.is_partitioned = settings.partitioned
+        self.is_handed_over = is_handed_over
+        self._placement = key_range if settings.partitioned else FULL_KEY_RANGE
+        #: What of the checkpoint that was opened this subtask carries forward, oldest first.
+        self.carried = [] if is_handed_over else carry_forward(files, key_range=key_range)
+        #: Live files of that checkpoint, oldest first: what a view reads.
+        is_read_whole = is_handed_over or not settings.partitioned
+        self._opened = sorted(files, key=file_order) if is_read_whole else list(self.carried)
         #: Files this subtask wrote since; their keys may belong to any range.
         self.own: list[StateFile] = []
 
     def view(self, key_type: Any, value_type: Any, send: Callable[[StateMessage], None]) -> GlobalKeyedView[Any, Any]:
         """Read the table; raises before anything is written if a file is of a version that cannot be read."""
-        for version in {file.state_version for file in self._opened}:
-            codec.value_decoder(value_type, table=self.name, written=version, current=self.state_version)
-        tables = self.access.for_each(self._opened, lambda file: self.access.read(file, FULL_KEY_RANGE))
-        runs = [(table, file.state_version) for table, file in zip(tables, self._opened, strict=True)]
         return GlobalKeyedView(
             table=self.name,
-            stored=StoredValues(runs),
+            stored=self.read(value_type),
             key_type=key_type,
             value_type=value_type,
             state_version=self.state_version,
             send=send,
         )
 
+    def read(self, value_type: Any) -> StoredValues:
+        """What the view of this subtask begins with; raises as `view` does."""
+        for version in {file.state_version for file in self._opened}:
+            codec.value_decoder(value_type, table=self.name, written=version, current=self.state_version)
+        tables = self.access.for_each(self._opened, lambda file: self.access.read(file, FULL_KEY_RANGE))
+        runs = [(table, file.state_version) for table, file in zip(tables, self._opened, strict=True)]
+        return StoredValues(runs, placement=self._placement, is_looked_up=not self.is_handed_over)
+
     @property
     def has_older_files(self) -> bool:
         """Whether a tombstone can have anything to hide, in any subtask's range."""
-        return bool(self._opened or self.own)
+        return bool(self.own or (self.carried if self.is_partitioned else self._opened))
+
+    @property
+    def has_stored_keys(self) -> bool:
+        return bool(self._opened)
 
     def checkpointer(self) -> GlobalKeyedTableCheckpointer:
         return GlobalKeyedTableCheckpointer(self)
 
     def write(self, changes: dict[bytes, bytes | None], epoch: int) -> StateFile:
         return self.access.write(
-            change_table(changes), table_name=self.name, epoch=epoch, state_version=self.state_version
+            change_table(changes, self._placement),
+            table_name=self.name,
+            epoch=epoch,
+            state_version=self.state_version,
         )
 
     def swap_compacted(self, compacted: Compacted) -> None:
@@ -314,13 +352,13 @@ def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.cast(pa.large_binary()).combine_chunks()
 
 
-def change_table(changes: dict[bytes, bytes | None]) -> pa.Table:
+def change_table(changes: dict[bytes, bytes | None], placement: KeyRange = FULL_KEY_RANGE) -> pa.Table:
     """One epoch's change as the sorted rows of a file."""
     keys = pa.array(changes.keys(), pa.binary())
     values = pa.array(changes.values(), pa.binary())
     operations = np.where(
         values.is_null().to_numpy(zero_copy_only=False), OperationCode.DELETE_KEY, OperationCode.INSERT
     ).astype(np.uint8)
-    hashes = pa.array(hash_columns([keys]), pa.uint64())
+    hashes = pa.array(place_in_range(hash_columns([keys]), placement), pa.uint64())
     table = pa.Table.from_arrays([keys, values, hashes, pa.array(operations)], schema=GLOBAL_KEY_VALUE_SCHEMA)
     return sort_by_key_hash(table)

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from arroyo_core.api.hashing import hash_bytes
+from arroyo_core.ids import FULL_KEY_RANGE, KeyRange
 from arroyo_core.state import codec
 
 Codes = npt.NDArray[np.int64]
@@ -25,6 +26,13 @@ Mask = npt.NDArray[np.bool_]
 def hash_key(key: Any) -> int:
     """The 64-bit hash of a key of a global table: that of its msgpack bytes, the same everywhere."""
     return hash_bytes(codec.encode(key, table="hash_key", what="key"))
+
+
+def place_in_range(hashes: npt.NDArray[np.uint64], key_range: KeyRange) -> npt.NDArray[np.uint64]:
+    """Hashes moved into a range, spread over it: where the keys that a subtask owns are, whatever their hash."""
+    if key_range == FULL_KEY_RANGE:
+        return hashes
+    return np.uint64(key_range.start) + hashes % np.uint64(key_range.end - key_range.start + 1)
 
 
 def equal_rows(left: Sequence[Any], right: Sequence[Any]) -> Mask:

@@ -24,7 +24,7 @@ from arroyo_core.proto.state_pb2 import (
 from arroyo_core.state.cache import WarmCache
 from arroyo_core.state.compaction import CompactionPolicy, choose_compaction
 from arroyo_core.state.compatibility import derive_mismatch
-from arroyo_core.state.config import define_schema, is_undefined
+from arroyo_core.state.config import define_schema, is_partitioned, is_undefined
 from arroyo_core.state.expiring_time_key_map import (
     ExpiringTimeKeyTable,
     ExpiringTimeKeyTableCheckpointer,
@@ -45,6 +45,7 @@ from arroyo_core.state.messages import (
     TableMessage,
 )
 from arroyo_core.state.parquet import ParquetBackend
+from arroyo_core.state.partitioned import PartitionedKeyedView
 from arroyo_core.state.storage import StorageProvider
 from arroyo_core.state.time_views import ExpiringTimeKeyView
 
@@ -69,12 +70,14 @@ class TableManager:
         compaction: CompactionPolicy,
         now_us: Callable[[], int],
         written: Mapping[str, TableConfig],
+        written_parallelism: int,
         incarnation: str = "",
     ) -> None:
         self.task_info = task_info
         self._incarnation = incarnation
-        #: The configs of the tables in the checkpoint.
+        #: The configs of the tables in the checkpoint, and how many subtasks wrote them.
         self._written = written
+        self._written_parallelism = written_parallelism
         self._files = files
         self._configs = dict(tables)
         self._access = access
@@ -124,6 +127,7 @@ class TableManager:
             now_us=now_us,
             written=dict(checkpoint.table_configs) if checkpoint is not None else {},
             incarnation=incarnation,
+            written_parallelism=checkpoint.operator_metadata.parallelism if checkpoint is not None else 0,
         )
 
     def define_table(self, name: str, schema: ArroyoSchema) -> None:
@@ -176,11 +180,35 @@ class TableManager:
         self, name: str, key_type: Any = None, value_type: Any = None
     ) -> GlobalKeyedView[Any, Any]:
         """The view of a global keyed table; types, where given, check and build what is decoded."""
-        table = self._table(name)
-        if not isinstance(table, GlobalKeyedTable):
-            raise self._wrong_kind(name, "a global keyed table")
+        table = self._global(name)
+        if table.is_partitioned:
+            raise WrongTableKindError(
+                f"table {name!r} of operator {self.task_info.operator_id!r} is partitioned: "
+                "get_partitioned_keyed_state gives its view"
+            )
         view: GlobalKeyedView[Any, Any] = self._view(
             name, GlobalKeyedView, lambda: table.view(key_type, value_type, self.handle_message)
+        )
+        return view
+
+    def get_partitioned_keyed_state(
+        self, name: str, owner: Callable[[Any], int], key_type: Any = None, value_type: Any = None
+    ) -> PartitionedKeyedView[Any, Any]:
+        """The view of a partitioned table: of the keys for which `owner` gives the index of this subtask.
+
+        To be taken in every epoch, by all subtasks: see `PartitionedKeyedView`.
+        """
+        table = self._global(name)
+        if not table.is_partitioned:
+            raise WrongTableKindError(
+                f"table {name!r} of operator {self.task_info.operator_id!r} is not declared with is_partitioned=True"
+            )
+        view: PartitionedKeyedView[Any, Any] = self._view(
+            name,
+            PartitionedKeyedView,
+            lambda: PartitionedKeyedView(
+                table=table, owner=owner, key_type=key_type, value_type=value_type, send=self.handle_message
+            ),
         )
         return view
 
@@ -252,6 +280,7 @@ class TableManager:
                 f"operator {self.task_info.operator_id!r} never gave the columns of {', '.join(undefined)}: "
                 "call define_table in on_start"
             )
+        self._check_partitioned()
         written = self._compact(epoch)
         tables: dict[str, TableSubtaskCheckpointMetadata] = {}
         for name in self._tables:
@@ -291,6 +320,16 @@ class TableManager:
             if compact is not None:
                 self._compactions[name] = _compaction_pool(os.getpid()).submit(compact)
 
+    def _check_partitioned(self) -> None:
+        """A partitioned table must be dealt out anew as soon as the parallelism changes: nobody may leave it unread."""
+        for name, table in self._tables.items():
+            if isinstance(table, GlobalKeyedTable) and table.is_partitioned:
+                if name not in self._views and table.has_stored_keys:
+                    raise WrongTableKindError(
+                        f"table {name!r} of operator {self.task_info.operator_id!r} is partitioned: every subtask must "
+                        "take its view, with get_partitioned_keyed_state, in every epoch"
+                    )
+
     def _compact(self, epoch: int) -> int:
         """Merge files of earlier epochs where there are too many; returns the bytes written."""
         compacted: dict[str, Compacted] = {}
@@ -306,7 +345,16 @@ class TableManager:
     def _make_table(self, name: str, config: TableConfig, files: list[StateFile]) -> Table:
         if config.table_type == TableType.EXPIRING_KEYED_TIME_TABLE:
             return ExpiringTimeKeyTable(name=name, config=config, access=self._access, files=files)
-        return GlobalKeyedTable(name=name, config=config, access=self._access, files=files)
+        former = self._written.get(name)
+        is_placed = former is not None and is_partitioned(former)
+        is_same = is_placed and self._written_parallelism == self.task_info.parallelism
+        return GlobalKeyedTable(
+            name=name,
+            config=config,
+            access=self._access,
+            files=files,
+            is_handed_over=is_partitioned(config) and bool(files) and not is_same,
+        )
 
     def _finish(self, name: str, message: CheckpointMessage) -> tuple[TableSubtaskCheckpointMetadata, int]:
         table, view = self._tables[name], self._views.get(name)
@@ -340,6 +388,12 @@ class TableManager:
         checkpointer = self._checkpointer(name)
         assert isinstance(checkpointer, ExpiringTimeKeyTableCheckpointer)
         return checkpointer
+
+    def _global(self, name: str) -> GlobalKeyedTable:
+        table = self._table(name)
+        if not isinstance(table, GlobalKeyedTable):
+            raise self._wrong_kind(name, "a global keyed table")
+        return table
 
     def _expiring(self, name: str) -> ExpiringTimeKeyTable:
         table = self._table(name)

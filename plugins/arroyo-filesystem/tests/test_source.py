@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import msgspec
 import pyarrow as pa
@@ -12,15 +15,22 @@ import pyarrow.parquet as pq
 import pytest
 from arroyo_filesystem.location import Location
 from arroyo_filesystem.plugin import SourceConstructor
-from arroyo_filesystem.progress import Progress
+from arroyo_filesystem.progress import FINISHED, SPLITS_TABLE, TABLE, Progress
 from arroyo_filesystem.source_settings import resolve_source
 from arroyo_filesystem.splits import Split, SplitPlan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arroyo_core.api import Registry
+from arroyo_core.api import Registry, TaskInfo
 from arroyo_core.errors import ConfigError, OperatorError, RetryHint, retry_hint
-from arroyo_core.state import IncompatibleCheckpointError
+from arroyo_core.proto.state_pb2 import OperatorCheckpointMetadata, TableConfig
+from arroyo_core.state import (
+    IncompatibleCheckpointError,
+    StorageProvider,
+    TableManager,
+    global_table_config,
+    merge_operator_metadata,
+)
 from arroyo_core.testing import SourceHarness
 
 ROWS = 200
@@ -99,51 +109,125 @@ def test_an_epoch_ends_at_the_batch_that_spends_its_budget(files: Any, inputs: d
     harness.close()
 
 
-class View(dict[str, Any]):
-    """A global keyed view."""
+LEGACY = global_table_config(TABLE, "splits and positions")
+TABLES = LEGACY | global_table_config(SPLITS_TABLE, "positions", is_partitioned=True)
 
-    def insert(self, key: str, value: Any) -> None:
-        self[key] = msgspec.msgpack.decode(msgspec.msgpack.encode(value))
 
-    def remove(self, key: str) -> None:
-        del self[key]
+class Epochs:
+    """The tables of a source, from epoch to epoch."""
 
-    def get_all(self) -> dict[str, Any]:
-        return dict(self)
+    def __init__(self) -> None:
+        self._storage = StorageProvider(f"memory://{uuid4()}")
+        self._checkpoint: OperatorCheckpointMetadata | None = None
+        self._epoch = 0
+
+    def run(
+        self, parallelism: int, work: Callable[[TableManager], None], *, tables: dict[str, TableConfig] = TABLES
+    ) -> None:
+        """One epoch, in which `work` is done in every subtask."""
+        self._epoch += 1
+        reports = []
+        for index in range(parallelism):
+            task = TaskInfo(
+                job_id="job", operator_id="op", operator_name="x", task_index=index, parallelism=parallelism
+            )
+            manager = TableManager.open(
+                task_info=task, tables=tables, storage=self._storage, checkpoint=self._checkpoint
+            )
+            work(manager)
+            reports.append(manager.checkpoint(self._epoch, 1, None))
+        self._checkpoint = merge_operator_metadata(reports)
 
 
 def _plan(splits: int) -> SplitPlan:
     return SplitPlan("/data", "csv", (), tuple(Split(0, n, n + 1) for n in range(splits)))
 
 
-@given(st.permutations(range(20)), st.integers(1, 20))
-def test_finished_splits_fold_into_few_keys(order: list[int], fold_every: int) -> None:
-    view = View()
-    progress = Progress(view, task_index=0, parallelism=1)
-    progress.store_plan(_plan(20))
-    for count, number in enumerate(order):
-        progress.save(number, -1)
-        if count % fold_every == 0:
-            progress.fold()
-        assert [n for n, _ in progress.open_splits(_plan(20))] == sorted(set(range(20)) - set(order[: count + 1]))
-    progress.fold()
-    assert set(view) == {"plan", "seen-0", "done"}
-    assert view["done"] == [[0, 20]]
+@given(
+    steps=st.lists(st.tuples(st.integers(1, 5), st.integers(0, 4)), min_size=1, max_size=6),
+    legacy=st.sampled_from([0, 1, 3]),
+    is_ordered=st.booleans(),
+    draw=st.randoms(use_true_random=False),
+)
+def test_every_split_is_read_once_whoever_reads_it(steps, legacy, is_ordered, draw) -> None:  # type: ignore[no-untyped-def]
+    """At any parallelism in any epoch, from the checkpoint of a version with one table or none."""
+    plan, epochs = _plan(23), Epochs()
+    positions, finished = dict.fromkeys(range(23), 0), set[int]()
+
+    def begin(tables: TableManager) -> None:
+        view, index = tables.get_global_keyed_state(TABLE), tables.task_info.task_index
+        if index == 0:
+            view.insert("plan", msgspec.msgpack.encode(plan))
+            view.insert("done", [[2, 4], [9, 10]])
+            finished.update((2, 3, 9))
+        view.insert(f"seen-{index}", hashlib.blake2b(msgspec.msgpack.encode(plan), digest_size=8).hexdigest())
+        for number, position in ((10 + index, -1), (15 + index, 7)):
+            view.insert(str(number), position)
+            if position == FINISHED:
+                finished.add(number)
+            else:
+                positions[number] = position
+
+    if legacy:
+        epochs.run(legacy, begin, tables=LEGACY)
+    for parallelism, most in steps:
+        opened: list[int] = []
+
+        def read(tables: TableManager, most: int = most, opened: list[int] = opened) -> None:
+            progress = Progress(tables, tables.task_info, is_ordered=is_ordered)
+            if progress.stored_plan(url="/data", kind="csv") is None:
+                progress.store_plan(plan)
+            found = list(progress.open_splits(plan))
+            opened += [number for number, _ in found]
+            assert dict(found) == {number: positions[number] for number, _ in found}
+            for number, _ in found[:most]:
+                position = draw.choice([FINISHED, 5])
+                progress.save(number, position)
+                if position == FINISHED:
+                    finished.add(number)
+                else:
+                    positions[number] = position
+
+        before = sorted(set(range(23)) - finished)
+        epochs.run(parallelism, read)
+        assert sorted(opened) == before
+
+
+def test_finished_splits_fold_into_one_key() -> None:
+    epochs, keys = Epochs(), list[str]()
+
+    def read(tables: TableManager) -> None:
+        progress = Progress(tables, tables.task_info)
+        if progress.stored_plan(url="/data", kind="csv") is None:
+            progress.store_plan(_plan(20))
+        for number, _ in list(progress.open_splits(_plan(20)))[:3]:
+            progress.save(number, 4)
+            progress.save(number, FINISHED)
+        keys[:] = tables.get_partitioned_keyed_state(SPLITS_TABLE, lambda _: 0).get_all()
+
+    for _ in range(8):
+        epochs.run(1, read)
+    assert sorted(keys) == ["done-0", "seen-0"]
 
 
 def test_subtasks_that_saw_other_files_are_found_out_before_more_is_read() -> None:
-    view = View()
-    Progress(view, task_index=0, parallelism=2).store_plan(_plan(3))
-    Progress(view, task_index=1, parallelism=2).store_plan(_plan(4))
+    epochs = Epochs()
+
+    def read(tables: TableManager) -> None:
+        progress = Progress(tables, tables.task_info)
+        if progress.stored_plan(url="/data", kind="csv") is None:
+            progress.store_plan(_plan(3 + tables.task_info.task_index))
+
+    epochs.run(2, read)
     with pytest.raises(IncompatibleCheckpointError, match="subtasks 0 and 1 saw different ones"):
-        Progress(view, task_index=0, parallelism=2).stored_plan(url="/data", kind="csv")
+        epochs.run(2, read)
 
 
 def test_state_of_another_path_is_refused() -> None:
-    view = View()
-    Progress(view, task_index=0, parallelism=1).store_plan(_plan(3))
+    epochs = Epochs()
+    epochs.run(1, lambda tables: Progress(tables, tables.task_info).store_plan(_plan(3)))
     with pytest.raises(IncompatibleCheckpointError, match="reads csv from '/data', not csv from '/other'") as raised:
-        Progress(view, task_index=0, parallelism=1).stored_plan(url="/other", kind="csv")
+        epochs.run(1, lambda tables: Progress(tables, tables.task_info).stored_plan(url="/other", kind="csv") and None)
     # Or else the job would begin again and again, for many minutes.
     assert retry_hint(raised.value) is RetryHint.NO_RETRY
 

@@ -32,11 +32,13 @@ class FakeTables:
     def __init__(self) -> None:
         self.rows: dict[int, int] = {}
 
-    def get_global_keyed_state(self, name: str, key_type: Any = None, value_type: Any = None) -> FakeTables:
+    def get_partitioned_keyed_state(
+        self, name: str, owner: Callable[[int], int], key_type: Any = None, value_type: Any = None
+    ) -> FakeTables:
         assert name == "s"
         return self
 
-    def get_all(self) -> dict[int, int]:
+    def get_restored(self) -> dict[int, int]:
         return dict(self.rows)
 
     def insert(self, key: int, value: int) -> None:

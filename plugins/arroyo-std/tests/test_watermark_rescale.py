@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pytest
@@ -16,51 +16,16 @@ from arroyo_core.api import (
     TaskInfo,
     Watermark,
 )
+from arroyo_core.state import StorageProvider, TableManager, merge_operator_metadata
 from arroyo_core.testing import FakeClock
 
 STREAM = ArroyoSchema(pa.schema({"at": pa.timestamp("us", tz="UTC")}), "at")
 
 
-class Table:
-    """A global table: each subtask sees what the last epoch left, and the changes of all go into the next."""
-
-    def __init__(self) -> None:
-        self.rows: dict[int, Any] = {}
-        self.changes: dict[int, Any] = {}
-
-    def get_all(self) -> dict[int, Any]:
-        return dict(self.rows)
-
-    def insert(self, key: int, value: Any) -> None:
-        self.changes[key] = value
-
-    def remove(self, key: int) -> None:
-        self.changes[key] = None
-
-    def publish(self) -> None:
-        merged = {**self.rows, **self.changes}
-        self.rows = {key: value for key, value in merged.items() if value is not None}
-        self.changes = {}
-
-
-class Tables:
-    def __init__(self, table: Table) -> None:
-        self._table = table
-
-    def get_global_keyed_state(self, name: str, key_type: Any = None, value_type: Any = None) -> Table:
-        return self._table
-
-
 class Context(OperatorContext):
-    def __init__(self, table: Table, task_index: int, parallelism: int) -> None:
-        self.task_info = TaskInfo(
-            job_id="job",
-            operator_id="node",
-            operator_name="std.watermark",
-            task_index=task_index,
-            parallelism=parallelism,
-        )
-        self.table_manager = Tables(table)  # type: ignore[assignment]
+    def __init__(self, tables: TableManager) -> None:
+        self.task_info = tables.task_info
+        self.table_manager = tables
         self.clock = FakeClock()
         self.input_schemas: Sequence[ArroyoSchema] = [STREAM]
         self.output_schema = STREAM
@@ -92,21 +57,34 @@ class Collector(ArrowCollector):
 
 @pytest.fixture
 def run_epoch(make):
-    table = Table()
+    storage = StorageProvider(f"memory://{uuid4()}")
+    checkpoint = None
 
     def run_epoch(*times_us: int | None) -> list[int | None]:
         """One epoch with a subtask for each time, which gets one row; the last watermark of each."""
-        last = []
+        nonlocal checkpoint
+        last, reports = [], []
         for task_index, time_us in enumerate(times_us):
             operator = make("std.watermark", max_lateness=0, period=0)
-            ctx, collector = Context(table, task_index, len(times_us)), Collector()
+            task = TaskInfo(
+                job_id="job",
+                operator_id="node",
+                operator_name="std.watermark",
+                task_index=task_index,
+                parallelism=len(times_us),
+            )
+            tables = TableManager.open(
+                task_info=task, tables=operator.tables(), storage=storage, checkpoint=checkpoint
+            )
+            ctx, collector = Context(tables), Collector()
             operator.on_start(ctx)
             if time_us is not None:
                 batch = pa.RecordBatch.from_pydict({"at": [time_us]}, schema=STREAM.schema)
                 operator.process_batch(batch, ctx, collector)
             operator.handle_checkpoint(CheckpointBarrier(epoch=1, min_epoch=1, timestamp_us=0), ctx, collector)
             last.append(collector.watermarks[-1] if collector.watermarks else None)
-        table.publish()
+            reports.append(tables.checkpoint(1, 1, None))
+        checkpoint = merge_operator_metadata(reports)
         return last
 
     return run_epoch

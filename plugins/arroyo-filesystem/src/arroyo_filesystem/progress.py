@@ -1,43 +1,68 @@
 """What a source remembers between epochs: the split plan, and how far each split is read.
 
-Keys of the table `f`:
+The table `f` is read by all subtasks. It has one key, `plan`: the `SplitPlan`, written once by subtask 0.
 
-- `plan`: the `SplitPlan`, written once by subtask 0;
+Of the table `s` a subtask reads and writes its own keys only:
+
 - `seen-{subtask}`: the fingerprint of the plan that this subtask made in the first epoch;
-- `done`: ranges of numbers of finished splits, kept by subtask 0;
-- `{number}`: the position in a split that is begun, or `FINISHED`.
+- `done-{subtask}`: which of the subtask's splits are finished, as ranges of places among them;
+- `{number}`: the position in a split that is begun.
 
-Every subtask sees all keys, so nothing depends on which subtask read what: the parallelism may
-change at any restart. In each epoch subtask 0 folds single finished splits into `done`, which
-keeps the table as small as the number of splits in progress.
+When the parallelism changes, the splits are dealt anew, and each subtask looks through what all former ones had done.
+Checkpoints of versions that had but one table keep everything in `f`: `done` as ranges of numbers of splits, and
+`FINISHED` as the position in one that is finished. It is taken over in the first epoch, and goes.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 
+from arroyo_core.api import TableManager, TaskInfo
 from arroyo_core.state import IncompatibleCheckpointError
 from arroyo_filesystem.formats.format import Format
 from arroyo_filesystem.splits import SplitPlan, deal, merge_ranges
 
 TABLE = "f"
+SPLITS_TABLE = "s"
 #: As a position: the split is read to its end.
 FINISHED = -1
 
-_PLAN, _DONE, _SEEN = "plan", "done", "seen-"
+_PLAN, _DONE, _SEEN = "plan", "done", "seen"
+
+
+class Done(msgspec.Struct, frozen=True, array_like=True):
+    """The finished splits of one subtask of `parallelism`: half-open ranges of places in what was dealt to it."""
+
+    task_index: int
+    parallelism: int
+    ranges: tuple[tuple[int, int], ...]
+
+    def numbers(self) -> Iterator[range]:
+        """The numbers of the splits."""
+        for start, stop in self.ranges:
+            step = self.parallelism
+            yield range(self.task_index + start * step, self.task_index + stop * step, step)
 
 
 class Progress:
-    """The state of one subtask's source in one epoch. `view` is a global keyed view of string keys."""
+    """The state of one subtask's source in one epoch.
 
-    def __init__(self, view: Any, *, task_index: int, parallelism: int) -> None:
-        self._view = view
-        self._task_index = task_index
-        self._parallelism = parallelism
+    With `is_ordered`, subtask 0 reads all splits, one after the other.
+    """
+
+    def __init__(self, tables: TableManager, task: TaskInfo, *, is_ordered: bool = False) -> None:
+        self._task = task
+        #: Among how many subtasks the splits are dealt.
+        self._parallelism = 1 if is_ordered else task.parallelism
+        self._plan = tables.get_global_keyed_state(TABLE)
+        self._splits = tables.get_partitioned_keyed_state(SPLITS_TABLE, self._owner, key_type=str)
+        #: The finished splits of this subtask, as places among those that are dealt to it.
+        self._done: list[tuple[int, int]] = []
+        self._restore()
 
     def stored_plan(self, *, url: str, kind: str) -> SplitPlan | None:
         """The plan of an earlier epoch.
@@ -45,7 +70,7 @@ class Progress:
         Raises `IncompatibleCheckpointError` if it is not of this source, or not the one of all subtasks. A person may
         have allowed another path, or another format whose positions mean the same.
         """
-        encoded = self._view.get(_PLAN)
+        encoded = self._plan.get(_PLAN)
         if encoded is None:
             return None
         plan = msgspec.msgpack.decode(encoded, type=SplitPlan)
@@ -60,10 +85,11 @@ class Progress:
                 "give the job another name to start afresh"
             )
         fingerprint = _fingerprint(encoded)
-        for key, seen in self._view.get_all().items():
-            if key.startswith(_SEEN) and seen != fingerprint:
+        for key, seen in {**self._plan.get_all(), **self._splits.get_restored()}.items():
+            name, _, subtask = key.partition("-")
+            if name == _SEEN and seen != fingerprint:
                 raise IncompatibleCheckpointError(
-                    f"the files of {url!r} changed while the job started: subtasks 0 and {key.removeprefix(_SEEN)} "
+                    f"the files of {url!r} changed while the job started: subtasks 0 and {subtask} "
                     "saw different ones; start the job afresh"
                 )
         return plan
@@ -71,41 +97,64 @@ class Progress:
     def store_plan(self, plan: SplitPlan) -> None:
         """Keep the plan of the first epoch."""
         encoded = msgspec.msgpack.encode(plan)
-        self._view.insert(f"{_SEEN}{self._task_index}", _fingerprint(encoded))
-        if self._task_index == 0:
-            self._view.insert(_PLAN, encoded)
+        self._splits.insert(f"{_SEEN}-{self._task.task_index}", _fingerprint(encoded))
+        if self._task.task_index == 0:
+            self._plan.insert(_PLAN, encoded)
 
-    def fold(self) -> None:
-        """Replace single finished splits by ranges; only subtask 0 does, before it reads."""
-        if self._task_index != 0:
-            return
-        finished = [key for key, position in self._view.get_all().items() if key.isdecimal() and position == FINISHED]
-        if not finished:
-            return
-        self._view.insert(_DONE, merge_ranges(self._done(), map(int, finished)))
-        for key in finished:
-            self._view.remove(key)
-
-    def open_splits(self, plan: SplitPlan, *, is_ordered: bool = False) -> Iterator[tuple[int, int]]:
-        """Number and position of each split that this subtask still has to read, in order.
-
-        With `is_ordered`, subtask 0 reads them all, one after the other.
-        """
-        done = self._done()
-        count = 0 if is_ordered and self._task_index else len(plan.splits)
-        for number in deal(count, task_index=self._task_index, parallelism=1 if is_ordered else self._parallelism):
-            if any(start <= number < stop for start, stop in done):
-                continue
-            position = self._view.get(str(number)) or 0
-            if position != FINISHED:
-                yield number, position
+    def open_splits(self, plan: SplitPlan) -> Iterator[tuple[int, int]]:
+        """Number and position of each split that this subtask still has to read, in order."""
+        count = len(plan.splits) if self._task.task_index < self._parallelism else 0
+        dealt = deal(count, task_index=self._task.task_index, parallelism=self._parallelism)
+        place = 0
+        for start, stop in [*self._done, (len(dealt), len(dealt))]:
+            for number in dealt[place:start]:
+                yield number, self._splits.get(str(number)) or 0
+            place = stop
 
     def save(self, number: int, position: int) -> None:
         """Remember how far a split is read."""
-        self._view.insert(str(number), position)
+        if position != FINISHED:
+            self._splits.insert(str(number), position)
+            return
+        self._splits.remove(str(number))
+        self._finish([number])
 
-    def _done(self) -> list[tuple[int, int]]:
-        return [(start, stop) for start, stop in self._view.get(_DONE) or ()]
+    def _owner(self, key: str) -> int:
+        """The subtask whose key this is; subtasks that are no more have none."""
+        name, _, subtask = key.partition("-")
+        return int(subtask) if subtask else int(name) % self._parallelism
+
+    def _restore(self) -> None:
+        restored = self._splits.get_restored()
+        former = [msgspec.convert(value, Done) for key, value in restored.items() if key.startswith(f"{_DONE}-")]
+        own = (self._task.task_index, self._parallelism)
+        legacy = self._take_legacy()
+        if not legacy and [(done.task_index, done.parallelism) for done in former] == [own]:
+            self._done = list(former[0].ranges)
+            return
+        numbers = [number for done in former for numbers in done.numbers() for number in numbers]
+        self._finish([number for number in [*numbers, *legacy] if self._owner(str(number)) == self._task.task_index])
+
+    def _take_legacy(self) -> list[int]:
+        """The splits that are finished according to the one table of former versions; moves the positions in others."""
+        stored = self._plan.get_all()
+        positions = {int(key): position for key, position in stored.items() if key.isdecimal()}
+        finished = [number for number, position in positions.items() if position == FINISHED]
+        finished += [number for start, stop in stored.get(_DONE, ()) for number in range(start, stop)]
+        for number, position in positions.items():
+            if position != FINISHED and self._owner(str(number)) == self._task.task_index:
+                self._splits.insert(str(number), position)
+        if self._task.task_index == 0:
+            for key in stored.keys() - {_PLAN}:
+                self._plan.remove(key)
+        return finished
+
+    def _finish(self, numbers: Iterable[int]) -> None:
+        places = [(number - self._task.task_index) // self._parallelism for number in numbers]
+        if places:
+            self._done = merge_ranges(self._done, places)
+            index = self._task.task_index
+            self._splits.insert(f"{_DONE}-{index}", Done(index, self._parallelism, tuple(self._done)))
 
 
 def _unit(kind: str) -> str:

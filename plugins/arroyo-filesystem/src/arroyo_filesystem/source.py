@@ -31,7 +31,7 @@ from arroyo_filesystem.folder_values import (
 from arroyo_filesystem.formats import arrow_ipc, debezium, parquet, text
 from arroyo_filesystem.formats.format import Format
 from arroyo_filesystem.listing import File, file_of_info
-from arroyo_filesystem.progress import FINISHED, TABLE, Progress
+from arroyo_filesystem.progress import FINISHED, SPLITS_TABLE, TABLE, Progress
 from arroyo_filesystem.source_settings import (
     SourceSettings,
     check_event_time,
@@ -89,7 +89,8 @@ class FilesystemSource(SourceOperator):
         return not self._settings.format.is_text
 
     def tables(self) -> dict[str, TableConfig]:
-        tables = dict(global_table_config(TABLE, "the splits of the files, and how far each is read"))
+        tables = dict(global_table_config(TABLE, "the splits of the files"))
+        tables |= global_table_config(SPLITS_TABLE, "how far each split is read, by subtask", is_partitioned=True)
         if self._settings.dead_letter is not None:
             tables |= global_table_config(DEAD_LETTER_TABLE, "files of bad lines to commit", uses_two_phase_commit=True)
         return tables
@@ -120,10 +121,9 @@ class FilesystemSource(SourceOperator):
         info = ctx.task_info
         bad_lines = BadLines(self._settings, ctx)
         try:
-            view = ctx.table_manager.get_global_keyed_state(TABLE)
-            progress = Progress(view, task_index=info.task_index, parallelism=info.parallelism)
+            # The order of changes counts.
+            progress = Progress(ctx.table_manager, info, is_ordered=is_updating(ctx.output_schema))
             plan = self._plan(progress, info.parallelism)
-            progress.fold()
             finish = self._read(ctx, collector, progress=progress, plan=plan, bad_lines=bad_lines)
             staged = bad_lines.close()
         except BaseException:
@@ -149,9 +149,7 @@ class FilesystemSource(SourceOperator):
     ) -> SourceFinishType:
         reader = self._reader(ctx, bad_lines)
         is_changes = self._settings.format is Format.DEBEZIUM_JSON
-        # The order of changes counts.
-        is_ordered = is_updating(ctx.output_schema)
-        for number, begun in list(progress.open_splits(plan, is_ordered=is_ordered)):
+        for number, begun in list(progress.open_splits(plan)):
             message = ctx.control()
             if message is not None:
                 return message.finish_type

@@ -18,7 +18,7 @@ from arroyo_core.api import (
 )
 from arroyo_core.errors import ConfigError
 from arroyo_nexmark.pacing import Pace
-from arroyo_nexmark.splits import SPLITS, Slice, SplitCursor, owned_splits
+from arroyo_nexmark.splits import SPLITS, Slice, SplitCursor, owned_splits, owner_of
 
 if TYPE_CHECKING:
     from arroyo_core.proto.state_pb2 import TableConfig
@@ -49,11 +49,15 @@ class CountingSource(SourceOperator):
     def tables(self) -> dict[str, TableConfig]:
         from arroyo_core.state import global_table_config
 
-        return global_table_config(TABLE, "the next position of every split, by split")
+        return global_table_config(TABLE, "the next position of every split, by split", is_partitioned=True)
 
     def run(self, ctx: SourceContext, collector: SourceCollector) -> SourceFinishType:
-        view = ctx.table_manager.get_global_keyed_state(TABLE, key_type=int, value_type=int)
-        saved: dict[int, int] = dict(view.get_all())
+        parallelism = ctx.task_info.parallelism
+        view = ctx.table_manager.get_partitioned_keyed_state(
+            TABLE, lambda split: owner_of(split, parallelism), key_type=int, value_type=int
+        )
+        # Also what other subtasks saved, where the parallelism has changed: the cursor looks up its own.
+        saved: dict[int, int] = dict(view.get_restored())
         self._check_block(saved.pop(BLOCK_KEY, self._block))
         splits = owned_splits(ctx.task_info.task_index, ctx.task_info.parallelism)
         cursor = SplitCursor(splits, self._block, self._end, saved)
@@ -63,7 +67,7 @@ class CountingSource(SourceOperator):
         for split, position in cursor.saved().items():
             if saved.get(split) != position:
                 view.insert(split, position)
-        if ctx.task_info.task_index == 0:
+        if ctx.task_info.task_index == owner_of(BLOCK_KEY, parallelism):
             view.insert(BLOCK_KEY, self._block)
         return SourceFinishType.FINAL if message is None else message.finish_type
 

@@ -40,6 +40,11 @@ def owned_splits(task_index: int, parallelism: int) -> Int64s:
     return np.arange(task_index, SPLITS, parallelism, dtype=np.int64)
 
 
+def owner_of(split: int, parallelism: int) -> int:
+    """The subtask that owns a split."""
+    return split % parallelism
+
+
 class SplitCursor:
     """The next positions of the splits that one subtask owns."""
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from arroyo_core.api import ArrowCollector, ArroyoSchema, OperatorContext
 from arroyo_core.state import ExpiringTimeKeyView, global_table_config, timestamp_table_config
-from arroyo_std.windows.progress import NEVER_US, FiringProgress, StoredProgress, restore_progress
+from arroyo_std.windows.progress import NEVER_US, FiringProgress, progress_view, restore_progress
 from arroyo_std.windows.times import times_us
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ Reduce = Callable[[pa.RecordBatch], pa.RecordBatch]
 def event_group_tables(schema: ArroyoSchema | None) -> dict[str, TableConfig]:
     """The tables that `EventGroups` keeps its rows in."""
     return {
-        **global_table_config(PROGRESS_TABLE, "up to where event times have been sent, by subtask"),
+        **global_table_config(PROGRESS_TABLE, "up to where event times have been sent, by subtask", is_partitioned=True),
         ROWS_TABLE: timestamp_table_config(ROWS_TABLE, "rows by event time", timedelta(0), False, schema),
     }
 
@@ -57,8 +57,8 @@ class EventGroups:
         ctx.table_manager.define_table(ROWS_TABLE, schema)
         view: ExpiringTimeKeyView = ctx.table_manager.get_expiring_time_key_table(ROWS_TABLE)
         self._rows = _WaitingRows(view, self._time_column, reduce)
-        self._view = ctx.table_manager.get_global_keyed_state(PROGRESS_TABLE, key_type=int, value_type=StoredProgress)
-        stored = restore_progress(self._view.get_all(), task=ctx.task_info)
+        self._view = progress_view(ctx, PROGRESS_TABLE)
+        stored = restore_progress(self._view.get_restored(), task=ctx.task_info)
         self._progress = FiringProgress(stored, keys=schema.key_columns or ())
 
     def add(self, batch: pa.RecordBatch, ctx: OperatorContext) -> None:
@@ -88,12 +88,7 @@ class EventGroups:
     def save(self, epoch: int, ctx: OperatorContext) -> None:
         """Hand the epoch's rows to the tables, for their checkpoint."""
         self._rows.flush(epoch)
-        task = ctx.task_info
-        self._view.insert(task.task_index, self._progress.store())
-        if task.task_index == 0:
-            # What subtasks of a higher parallelism left behind has been taken over when this epoch began.
-            for left_behind in [key for key in self._view.get_all() if key >= task.parallelism]:
-                self._view.remove(left_behind)
+        self._view.insert(ctx.task_info.task_index, self._progress.store())
 
 
 class _WaitingRows:

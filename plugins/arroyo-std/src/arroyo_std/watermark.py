@@ -85,7 +85,7 @@ class WatermarkGenerator(ArrowOperator):
         return True
 
     def tables(self) -> dict[str, TableConfig]:
-        return global_table_config(STATE_TABLE, "progress of the watermark, by subtask")
+        return global_table_config(STATE_TABLE, "progress of the watermark, by subtask", is_partitioned=True)
 
     def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str]:
         # How far event time has come is true of one time only; how late rows may be can change.
@@ -129,9 +129,11 @@ class WatermarkGenerator(ArrowOperator):
             if self._expressions
             else None
         )
-        self._view = ctx.table_manager.get_global_keyed_state(STATE_TABLE, key_type=int, value_type=StoredProgress)
+        self._view = ctx.table_manager.get_partitioned_keyed_state(
+            STATE_TABLE, lambda subtask: subtask, key_type=int, value_type=StoredProgress
+        )
         stored = restore_progress(
-            self._view.get_all(), task_index=ctx.task_info.task_index, parallelism=ctx.task_info.parallelism
+            self._view.get_restored(), task_index=ctx.task_info.task_index, parallelism=ctx.task_info.parallelism
         )
         self._progress = WatermarkProgress(
             stored,
@@ -170,10 +172,6 @@ class WatermarkGenerator(ArrowOperator):
         self._view.insert(
             ctx.task_info.task_index, self._progress.store(parallelism=ctx.task_info.parallelism, now_us=now_us)
         )
-        if ctx.task_info.task_index == 0:
-            # What subtasks of a higher parallelism left behind has been taken over when this epoch began.
-            for left_behind in [key for key in self._view.get_all() if key >= ctx.task_info.parallelism]:
-                self._view.remove(left_behind)
 
     def _check_expression(self, schema: pa.Schema) -> None:
         if not self._expressions:

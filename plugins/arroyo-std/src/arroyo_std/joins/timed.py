@@ -22,7 +22,7 @@ from arroyo_core.api import (
 from arroyo_core.errors import ConfigError
 from arroyo_core.state import global_table_config, timestamp_table_config
 from arroyo_std.joins.layout import LEFT, SIDE_NAMES, JoinLayout, JoinSettings, Side
-from arroyo_std.windows.progress import NEVER_US, FiringProgress, StoredProgress, restore_progress
+from arroyo_std.windows.progress import NEVER_US, FiringProgress, progress_view, restore_progress
 from arroyo_std.windows.times import Times, times_us
 
 if TYPE_CHECKING:
@@ -103,7 +103,8 @@ class TimedJoin(ArrowOperator):
         return True
 
     def tables(self) -> dict[str, TableConfig]:
-        tables = global_table_config(PROGRESS_TABLE, "the watermark that rows have been joined up to, by subtask")
+        described = "the watermark that rows have been joined up to, by subtask"
+        tables = global_table_config(PROGRESS_TABLE, described, is_partitioned=True)
         for name, retention_us in zip(SIDE_NAMES, self.retentions_us(), strict=True):
             retention = timedelta(microseconds=retention_us)
             tables[name] = timestamp_table_config(name, f"rows of the {name} input", retention, False, None)
@@ -121,9 +122,8 @@ class TimedJoin(ArrowOperator):
 
     def on_start(self, ctx: OperatorContext) -> None:
         self.layout = self.make_layout(ctx.input_schemas)
-        view = ctx.table_manager.get_global_keyed_state(PROGRESS_TABLE, key_type=int, value_type=StoredProgress)
-        self._progress_view = view
-        stored = restore_progress(view.get_all(), task=ctx.task_info)
+        self._progress_view = progress_view(ctx, PROGRESS_TABLE)
+        stored = restore_progress(self._progress_view.get_restored(), task=ctx.task_info)
         #: One for each side, because each knows its own keys; they move together.
         self.progress = tuple(FiringProgress(stored, keys=side.keys) for side in self.layout.sides)
         self.open(self.layout, ctx)
@@ -154,12 +154,7 @@ class TimedJoin(ArrowOperator):
         return Watermark.event_time(onward_us)
 
     def handle_checkpoint(self, barrier: CheckpointBarrier, ctx: OperatorContext, collector: ArrowCollector) -> None:
-        task = ctx.task_info
-        self._progress_view.insert(task.task_index, self.progress[LEFT].store())
-        if task.task_index == 0:
-            # What subtasks of a higher parallelism left behind has been taken over when this epoch began.
-            for left_behind in [key for key in self._progress_view.get_all() if key >= task.parallelism]:
-                self._progress_view.remove(left_behind)
+        self._progress_view.insert(ctx.task_info.task_index, self.progress[LEFT].store())
 
     def _timed(self, batch: pa.RecordBatch, column: str, ctx: OperatorContext) -> tuple[pa.RecordBatch, Times]:
         """The rows that have an event time, and their times."""

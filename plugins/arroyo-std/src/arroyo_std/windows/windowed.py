@@ -32,7 +32,7 @@ from arroyo_std.aggregates.partials import ROWS, partial_input
 from arroyo_std.aggregates.registry import AggregateSpec
 from arroyo_std.setting_texts import aggregates_text, names_text
 from arroyo_std.windows.layout import WINDOW_START, WindowLayout
-from arroyo_std.windows.progress import NEVER_US, FiringProgress, StoredProgress, restore_progress
+from arroyo_std.windows.progress import NEVER_US, FiringProgress, progress_view, restore_progress
 from arroyo_std.windows.times import Times, times_us
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class WindowOperator(ArrowOperator):
         return self._settings.is_processing_time
 
     def tables(self) -> dict[str, TableConfig]:
-        progress = global_table_config(PROGRESS_TABLE, "up to where windows have fired, by subtask")
+        progress = global_table_config(PROGRESS_TABLE, "up to where windows have fired, by subtask", is_partitioned=True)
         return {**progress, **self.state_tables(self._layout)}
 
     def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str]:
@@ -210,8 +210,8 @@ class WindowOperator(ArrowOperator):
             layout.plan.start()
         self._started = layout
         self._time_column = stream.timestamp_column
-        self._view = ctx.table_manager.get_global_keyed_state(PROGRESS_TABLE, key_type=int, value_type=StoredProgress)
-        stored = restore_progress(self._view.get_all(), task=ctx.task_info)
+        self._view = progress_view(ctx, PROGRESS_TABLE)
+        stored = restore_progress(self._view.get_restored(), task=ctx.task_info)
         self._progress = FiringProgress(stored, keys=self._settings.keys)
         self._arrivals = first_arrival(ctx)
         self.open(layout, ctx)
@@ -261,12 +261,7 @@ class WindowOperator(ArrowOperator):
     def handle_checkpoint(self, barrier: CheckpointBarrier, ctx: OperatorContext, collector: ArrowCollector) -> None:
         self._fire_by_clock(ctx, collector)
         self.save(barrier.epoch)
-        task = ctx.task_info
-        self._view.insert(task.task_index, self._progress.store())
-        if task.task_index == 0:
-            # What subtasks of a higher parallelism left behind has been taken over when this epoch began.
-            for left_behind in [key for key in self._view.get_all() if key >= task.parallelism]:
-                self._view.remove(left_behind)
+        self._view.insert(ctx.task_info.task_index, self._progress.store())
 
     def _make_layout(self, stream: ArroyoSchema) -> WindowLayout:
         return WindowLayout(self._settings.keys, self._settings.aggregates, stream, self._registry)

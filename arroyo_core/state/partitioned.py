@@ -1,0 +1,86 @@
+"""The view of a partitioned table: a global keyed table of which each key belongs to one subtask.
+
+A subtask reads and writes what it owns, so that an epoch costs the same at any parallelism. When the parallelism has
+changed since the checkpoint, keys change their owners: every subtask reads the whole table once, takes over what it owns
+now, and its next checkpoint writes that. Of a table that was not partitioned in the checkpoint it is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, TypeVar
+
+from arroyo_core.ids import TaskInfo
+from arroyo_core.state.failures import StateValueError
+from arroyo_core.state.global_keyed_map import GlobalKeyedTable, GlobalKeyedView, StoredValues
+from arroyo_core.state.messages import StateMessage
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class PartitionedKeyedView(GlobalKeyedView[K, V], Generic[K, V]):
+    """The keys of a partitioned table that one subtask owns: a dictionary that survives.
+
+    `owner` gives the subtask to which a key belongs at the present parallelism: the same answer in every subtask and
+    in every epoch. A key for which it gives none of them is forgotten when the table is handed over.
+    """
+
+    def __init__(
+        self,
+        *,
+        table: GlobalKeyedTable,
+        owner: Callable[[K], int],
+        key_type: Any,
+        value_type: Any,
+        send: Callable[[StateMessage], None],
+    ) -> None:
+        stored = table.read(value_type)
+        super().__init__(
+            table=table.name,
+            stored=StoredValues([]) if table.is_handed_over else stored,
+            key_type=key_type,
+            value_type=value_type,
+            state_version=table.state_version,
+            send=send,
+        )
+        self._task: TaskInfo = table.access.task_info
+        self._owner = owner
+        self._restored = stored
+        if table.is_handed_over:
+            for key, value in self._restored_items():
+                if owner(key) == self._task.task_index:
+                    self.insert(key, value)
+
+    def get_restored(self) -> dict[K, V]:
+        """What the checkpoint held: the keys of this subtask; those of all subtasks where the table was handed over.
+
+        For what a subtask goes on from, though others wrote it: its own part may be none of what there is.
+        """
+        return dict(self._restored_items())
+
+    def insert(self, key: K, value: V) -> None:
+        """Set the value of `key`, which this subtask owns; it is durable with the next checkpoint."""
+        self._check_owner(key)
+        super().insert(key, value)
+
+    def remove(self, key: K) -> V | None:
+        """Forget `key`, which this subtask owns; returns the value it had, or None."""
+        self._check_owner(key)
+        return super().remove(key)
+
+    def get_all(self) -> dict[K, V]:
+        """Every key that this subtask owns, with its value."""
+        return super().get_all()
+
+    def _restored_items(self) -> Iterator[tuple[K, V]]:
+        for key, (value, version) in self._restored.items():
+            yield self._decode_key(key), self._decoder(version)(value)
+
+    def _check_owner(self, key: K) -> None:
+        owner, task = self._owner(key), self._task
+        if owner != task.task_index:
+            raise StateValueError(
+                f"table {self._table!r} of operator {task.operator_id!r} is partitioned: key {key!r:.200} belongs to "
+                f"subtask {owner}, and subtask {task.task_index} of {task.parallelism} must not write it"
+            )
