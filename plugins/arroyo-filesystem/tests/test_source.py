@@ -234,12 +234,15 @@ def test_state_of_another_path_is_refused() -> None:
 
 def test_positions_of_a_recorded_path_may_be_read_on_from_another_one_that_a_person_allowed() -> None:
     """Whoever starts the job has compared the path; only positions that count something else can mean nothing."""
-    view = View()
-    progress = Progress(view, task_index=0, parallelism=1)
-    progress.store_plan(msgspec.structs.replace(_plan(3), is_recorded=True))
-    assert progress.stored_plan(url="/other", kind="json") is not None
-    with pytest.raises(IncompatibleCheckpointError, match="positions in csv files say nothing about parquet files"):
-        progress.stored_plan(url="/data", kind="parquet")
+
+    def read(tables: TableManager) -> None:
+        progress = Progress(tables, tables.task_info)
+        progress.store_plan(msgspec.structs.replace(_plan(3), is_recorded=True))
+        assert progress.stored_plan(url="/other", kind="json") is not None
+        with pytest.raises(IncompatibleCheckpointError, match="positions in csv files say nothing about parquet files"):
+            progress.stored_plan(url="/data", kind="parquet")
+
+    Epochs().run(1, read)
 
 
 def test_state_depends_on_the_place_the_format_and_how_files_were_cut(files: Any, inputs: dict[str, Path]) -> None:

@@ -35,7 +35,9 @@ Reduce = Callable[[pa.RecordBatch], pa.RecordBatch]
 def event_group_tables(schema: ArroyoSchema | None) -> dict[str, TableConfig]:
     """The tables that `EventGroups` keeps its rows in."""
     return {
-        **global_table_config(PROGRESS_TABLE, "up to where event times have been sent, by subtask", is_partitioned=True),
+        **global_table_config(
+            PROGRESS_TABLE, "up to where event times have been sent, by subtask", is_partitioned=True
+        ),
         ROWS_TABLE: timestamp_table_config(ROWS_TABLE, "rows by event time", timedelta(0), False, schema),
     }
 

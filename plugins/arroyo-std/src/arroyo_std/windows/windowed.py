@@ -157,7 +157,9 @@ class WindowOperator(ArrowOperator):
         return self._settings.is_processing_time
 
     def tables(self) -> dict[str, TableConfig]:
-        progress = global_table_config(PROGRESS_TABLE, "up to where windows have fired, by subtask", is_partitioned=True)
+        progress = global_table_config(
+            PROGRESS_TABLE, "up to where windows have fired, by subtask", is_partitioned=True
+        )
         return {**progress, **self.state_tables(self._layout)}
 
     def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str]:
