@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -21,6 +22,8 @@ QUEUE_BATCHES = 4
 #: Larger ones are cut, so that what waits there, and what operators make of it, is bounded by bytes as well.
 SOURCE_BATCH_BYTES = 16 << 20
 _POLL_S = 0.1
+#: How long a source gets to end when its task is over.
+GRACE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +63,17 @@ class SourceNode:
         self._thread = threading.Thread(target=self._run, args=(events,), name=name, daemon=True)
         self._thread.start()
 
-    def stop(self) -> None:
-        """Called when the task is over, in whatever way: the thread is gone afterwards."""
+    def stop(self, grace_s: float) -> None:
+        """Called when the task is over, in whatever way: the source is asked to end, and waited for a while.
+
+        One that waits for something else cannot be ended. It is left behind: its rows go nowhere, and what has been
+        found wrong with the task meanwhile is told, rather than kept until the source comes back.
+        """
         self.ctx.cancel()
         if self._thread is not None:
-            self._thread.join()
+            self._thread.join(grace_s)
+            if self._thread.is_alive():
+                _left_behind.append(self._thread)
 
     def _run(self, events: SourceQueue) -> None:
         collector = QueueCollector(self, events)
@@ -90,6 +99,26 @@ class SourceNode:
         else:
             self.finish_type = SourceFinishType(finish_type)
             collector.put(SourceEvent(self, finish_type=self.finish_type))
+
+
+#: Threads of sources whose tasks are over.
+_left_behind: list[threading.Thread] = []
+
+
+def stop_sources(sources: Iterable[SourceNode]) -> None:
+    """Stop all of them, and wait for them together."""
+    sources = list(sources)
+    for source in sources:
+        source.ctx.cancel()
+    until_s = time.monotonic() + GRACE_S
+    for source in sources:
+        source.stop(max(0.0, until_s - time.monotonic()))
+
+
+def has_left_behind() -> bool:
+    """Whether a source still runs in this process whose task is over: no other task should get the process."""
+    _left_behind[:] = [thread for thread in _left_behind if thread.is_alive()]
+    return bool(_left_behind)
 
 
 class _CancelledError(BaseException):

@@ -16,7 +16,7 @@ from arroyo_core.runtime.assembly import WaveAssembly
 from arroyo_core.runtime.frames import DRIVER_CHAIN, Frame, FrameKind, FrameWriter
 from arroyo_core.runtime.node import OperatorNode
 from arroyo_core.runtime.request import EpochRequest, TaskEnvironment
-from arroyo_core.runtime.sources import SourceEvent, SourceQueue, source_queue
+from arroyo_core.runtime.sources import SourceEvent, SourceQueue, source_queue, stop_sources
 
 #: How often a task whose operators ask for no ticks looks up from waiting.
 _IDLE_WAIT_S = 1.0
@@ -33,6 +33,9 @@ def run_wave(
 
     An error that a retry cannot mend is reported in band, and the task succeeds: whoever
     schedules tasks would only run into it again. Any other error is raised.
+
+    No frames come to the first wave. Where it fails they are not even looked at: a source may still be blocked, and
+    whoever runs the task can tell by what is left unread that the process must end.
     """
     # Where the task fails, it goes on where it was.
     frames = iter(frames)
@@ -42,9 +45,10 @@ def run_wave(
         if retry_hint(error) is RetryHint.WITH_BACKOFF and not environment.is_last_attempt:
             raise
         yield _report_error(error, plan, wave, request, environment)
-        # Reports above all: another one may tell the first cause.
-        own = {chain.id for chain in plan.wave_chains(wave)}
-        yield from (frame for frame in frames if frame.chain not in own)
+        if wave > 0:
+            # Reports above all: another one may tell the first cause.
+            own = {chain.id for chain in plan.wave_chains(wave)}
+            yield from (frame for frame in frames if frame.chain not in own)
 
 
 class _WaveTask:
@@ -85,8 +89,7 @@ class _WaveTask:
                     running -= self._handle_event(sources[event.node], event)
                 yield from self._writer.drain()
         finally:
-            for source in sources:
-                source.stop()
+            stop_sources(sources)
 
     def _next_event(self, events: SourceQueue) -> SourceEvent | None:
         self._ticker.tick_if_due()

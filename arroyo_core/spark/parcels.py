@@ -1,9 +1,9 @@
 """What tasks are told, kept apart from the closures that Spark sends for every wave of every epoch.
 
-A plan is the same for all epochs, and may hold a listing of a hundred thousand files; what an epoch builds on grows with the
-files of the state. Small ones are in the closure. Large ones are broadcast variables of ours, since PySpark makes one of
-every closure over 1 MB, whose file in the driver's temporary folder nobody deletes: that of a plan is made once, that of an
-epoch's request is deleted with the epoch. Each wave is told no more than what its own operators need.
+A plan is the same for all epochs, and may hold a listing of a hundred thousand files; what an epoch builds on grows
+with the files of the state. Small ones are in the closure. Large ones are broadcast variables of ours, since PySpark
+makes one of every closure over 1 MB, whose file in the driver's temporary folder nobody deletes: that of a plan is made
+once, that of an epoch's request is deleted with the epoch. Each wave is told no more than its own operators need.
 """
 
 from __future__ import annotations
@@ -86,8 +86,7 @@ class ParcelOffice:
         plans = self._plan_parcels(plan)
         requests: list[Parcel] = []
         try:
-            for wave in range(plan.wave_count):
-                requests.append(self._parcel(request_of(plan, wave, request)))
+            requests.extend(self._parcel(request_of(plan, wave, request)) for wave in range(plan.wave_count))
             yield [Told(*parcels) for parcels in zip(plans, requests, strict=True)]
         finally:
             _destroy(requests)

@@ -12,6 +12,7 @@ from arroyo_core.plugin import installed_plugins
 from arroyo_core.runtime.clocks import task_clock
 from arroyo_core.runtime.frames import Frame
 from arroyo_core.runtime.request import TaskEnvironment
+from arroyo_core.runtime.sources import has_left_behind
 from arroyo_core.runtime.wave import run_wave
 from arroyo_core.spark.frame_batches import batches_of, frames_of
 from arroyo_core.spark.parcels import Told
@@ -68,12 +69,19 @@ def arrow_function(told: Told, wave: int) -> ArrowFunction:
 
 
 def run_arrow_task(told: Told, wave: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    if wave == 0:
-        # The rows that started the sources mean nothing; the generator must be used up all the same.
-        for _ in batches:
-            pass
-    frames = (frame for batch in batches for frame in frames_of(batch))
-    yield from batches_of(run_task(told, wave, frames))
+    yield from batches_of(run_task(told, wave, _frames_in(batches) if wave else _without_frames(batches)))
+
+
+def _frames_in(batches: Iterator[pa.RecordBatch]) -> Iterator[Frame]:
+    for batch in batches:
+        yield from frames_of(batch)
+
+
+def _without_frames(batches: Iterator[pa.RecordBatch]) -> Iterator[Frame]:
+    """The rows that start the sources mean nothing; they are read when the sources have ended."""
+    for _ in batches:
+        pass
+    yield from ()
 
 
 def run_task(told: Told, wave: int, frames: Iterator[Frame]) -> Iterator[Frame]:
@@ -90,6 +98,7 @@ def run_task(told: Told, wave: int, frames: Iterator[Frame]) -> Iterator[Frame]:
         is_concurrent=True,
     )
     yield from run_wave(plan, wave, request, environment, frames)
-    # Spark takes a worker back only when it has read all of its input.
-    for _ in frames:
-        pass
+    # Spark takes a worker back only when it has read all of its input. One in which user code still runs must end.
+    if not has_left_behind():
+        for _ in frames:
+            pass

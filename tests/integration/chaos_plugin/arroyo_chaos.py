@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,10 @@ from arroyo_core.api import (
     OperatorConstructor,
     OperatorContext,
     Registry,
+    SourceCollector,
+    SourceContext,
+    SourceFinishType,
+    SourceOperator,
 )
 from arroyo_core.plugin import hookimpl
 
@@ -84,6 +89,33 @@ class Chaos(ArrowOperator):
         return False
 
 
+class Stuck(SourceOperator):
+    """Gives one row, writes its process id to a file, and never comes back, whatever it is asked."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+
+    def name(self) -> str:
+        return "chaos.stuck"
+
+    def output_schema(self, inputs: Sequence[ArroyoSchema]) -> ArroyoSchema:
+        return ArroyoSchema(pa.schema({"n": pa.int64()}))
+
+    def run(self, ctx: SourceContext, collector: SourceCollector) -> SourceFinishType:
+        with Path(self._file).open("a") as file:
+            file.write(f"{os.getpid()}\n")
+        collector.collect(pa.record_batch({"n": [ctx.task_info.task_index]}))
+        threading.Event().wait()
+        return SourceFinishType.FINAL
+
+
+class StuckConstructor(OperatorConstructor[struct_pb2.Struct]):
+    config_type = struct_pb2.Struct
+
+    def with_config(self, config: struct_pb2.Struct, registry: Registry) -> ConstructedOperator:
+        return ConstructedOperator.from_source(Stuck(config["file"]))
+
+
 class ChaosConstructor(OperatorConstructor[struct_pb2.Struct]):
     config_type = struct_pb2.Struct
 
@@ -96,4 +128,5 @@ class ChaosConstructor(OperatorConstructor[struct_pb2.Struct]):
 @hookimpl
 def arroyo_register(registry: Registry) -> None:
     registry.add("chaos.strike", ChaosConstructor())
+    registry.add("chaos.stuck", StuckConstructor())
     registry.add("chaos.tally", TallyConstructor())

@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from typing import ClassVar
 
 import cloudpickle
 import pyarrow as pa
@@ -23,7 +24,7 @@ SCHEMA = ArroyoSchema(pa.schema({"a": pa.int64()}))
 class Shared:
     """A broadcast variable: pickled by its number."""
 
-    values = {}
+    values: ClassVar[dict[int, bytes]] = {}
 
     def __init__(self, number):
         self.number = number
