@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,8 +106,13 @@ class Cluster:
 
 
 @contextmanager
-def standalone_cluster(folder: Path, *, workers: int = 2) -> Iterator[Cluster]:
-    """A master and its workers, one core each; each has caches of its own for state and bundles, as a host has."""
+def standalone_cluster(
+    folder: Path, *, workers: int = 2, environments: Sequence[Mapping[str, str]] = ()
+) -> Iterator[Cluster]:
+    """A master and its workers, one core each; each has caches of its own for state and bundles, as a host has.
+
+    `environments` are further variables, of the first worker first.
+    """
     port, page = free_port(), free_port()
     master = [str(SPARK_CLASS), "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1"]
     master += ["--port", str(port), "--webui-port", str(page)]
@@ -124,7 +129,8 @@ def standalone_cluster(folder: Path, *, workers: int = 2) -> Iterator[Cluster]:
                 "ARROYO_STATE_CACHE": str(folder / f"cache-{number}"),
                 "ARROYO_UDF_CACHE": str(folder / f"udf-cache-{number}"),
             }
-            started.append(stack.enter_context(running(worker, folder / f"worker-{number}.log", **caches)))
+            environment = caches | dict(environments[number] if number < len(environments) else {})
+            started.append(stack.enter_context(running(worker, folder / f"worker-{number}.log", **environment)))
         _wait_for_workers(page, workers)
         yield Cluster(url=url, workers=started)
 
