@@ -78,9 +78,9 @@ def start_spark(
     target = resolve_target(master, conf)
     if target.is_connect:
         return _connect(name, target, conf or {})
+    check_whole_pyspark(target.master)
     if target.master.startswith("spark://"):
         _check_cluster(target.master)
-    check_whole_pyspark(target.master)
     # A context reads it when it is made. This very interpreter has the plugins; somebody may have chosen another one.
     os.environ["PYSPARK_PYTHON"] = target.python
     _check_driver_python(conf or {})
