@@ -64,7 +64,7 @@ def test_arguments(environment: str) -> list[str]:
         folders = ("bench", "bench_operators", "lives", "golden", "nexmark", "exactly_once")
         return [f"tests/{folder}" for folder in folders]
     if environment == INTEGRATION:
-        return ["tests/integration", "tests/chaos"]
+        return ["tests/integration", "tests/chaos", "tests/soak"]
     subject = distribution_of(environment)
     if subject is None:
         return []
