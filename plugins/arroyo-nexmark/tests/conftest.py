@@ -5,6 +5,7 @@ Whole epochs with state are the business of `arroyo_core.testing.SourceHarness`;
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -92,7 +93,8 @@ class FakeContext(SourceContext):
 
     def wait(self, seconds: float) -> ControlMessage | None:
         assert seconds > 0
-        self._fake_clock.advance(max(seconds, 1e-6))
+        left = math.inf if self._deadline_us is None else (self._deadline_us - self.clock.now_us()) / 1e6
+        self._fake_clock.advance(max(min(seconds, left), 1e-6))
         return self.control()
 
     def watermark(self) -> Watermark | None:

@@ -124,6 +124,14 @@ def test_a_rate_is_kept_over_all_subtasks(run_subtask, rate: float):
     assert rows == pytest.approx(rate * 20, rel=0.02, abs=3)
 
 
+@pytest.mark.parametrize(("rate", "seconds"), [(5_000, 0.02), (2_000, 0.0701), (4, 0.02)])
+def test_a_rate_is_kept_over_epochs_that_are_too_short_for_a_batch(run_subtask, rate: float, seconds: float):
+    config = {"table": "event", "rate": rate, "fields": ["event_type"]}
+    epochs = 2_000
+    rows = sum(run_subtask(make(config), seconds=seconds).row_count for _ in range(epochs))
+    assert rows == pytest.approx(rate * seconds * epochs, rel=0.4)
+
+
 def test_changed_proportions_are_refused_for_saved_state():
     configs = [{"events": 5000}, {"events": 5000, "bidProportion": 10}]
     job = SourceHarness(lambda: make(configs.pop(0)))

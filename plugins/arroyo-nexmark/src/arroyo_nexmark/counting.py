@@ -77,21 +77,31 @@ class CountingSource(SourceOperator):
         """Emit batches until there is a message, which is returned, or nothing left."""
         while not cursor.is_done():
             message = ctx.control()
-            if message is not None:
-                return message
             rows_left = ctx.rows_left()
             most = self._budget if rows_left is None else min(self._budget, max(1, rows_left))
+            if message is not None:
+                if pace is not None and rows_left != 0 and message.finish_type is SourceFinishType.CHECKPOINTED:
+                    # Its time is up: else an epoch too short for a batch would never have any rows.
+                    self._emit(min(pace.rest(), most), cursor, pace, ctx, collector)
+                return message
             due = most if pace is None else min(pace.due(), most)
             if due == 0 and pace is not None:
                 ctx.wait(pace.seconds_to_wait())
                 continue
-            positions = cursor.take(due)
-            if pace is not None:
-                pace.emitted(positions.count)
-            batch = self.make(positions, ctx)
-            if batch.num_rows:
-                collector.collect(batch)
+            self._emit(due, cursor, pace, ctx, collector)
         return None
+
+    def _emit(
+        self, count: int, cursor: SplitCursor, pace: Pace | None, ctx: SourceContext, collector: SourceCollector
+    ) -> None:
+        if count == 0:
+            return
+        positions = cursor.take(count)
+        if pace is not None:
+            pace.emitted(positions.count)
+        batch = self.make(positions, ctx)
+        if batch.num_rows:
+            collector.collect(batch)
 
     def _check_block(self, saved_block: int) -> None:
         if saved_block != self._block:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import random
+
 from arroyo_core.api import Clock
 
 #: Slower sources wait for single events, faster ones for this much time's worth, so that batches are not tiny.
@@ -22,6 +25,15 @@ class Pace:
         """Events that may be emitted now; 0 until it is worth a batch."""
         due = int(self._elapsed_s() * self._rate) - self._emitted
         return due if due >= self._least() else 0
+
+    def rest(self) -> int:
+        """Events to emit before the epoch ends, however few.
+
+        An epoch may be shorter than the time to the next event. Of a part of an event there is one as often as that
+        part says, so that the rate is kept over many epochs.
+        """
+        part, whole = math.modf(max(self._elapsed_s() * self._rate - self._emitted, 0.0))
+        return int(whole) + (random.random() < part)
 
     def emitted(self, count: int) -> None:
         self._emitted += count
