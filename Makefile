@@ -32,7 +32,7 @@ unexport CONDA_PREFIX PYTHONPATH PYTHONHOME
 # Every Spark worker would compile all it imports, each time anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help env demo test chaos soak quick lint format proto docs-reference lock wheels bench bench-smoke bench-epochs bench-operators bench-state bench-udf plugin java clean
+.PHONY: help env demo test chaos adversary soak quick lint format proto docs-reference lock wheels bench bench-smoke bench-epochs bench-operators bench-state bench-udf plugin java clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -69,6 +69,9 @@ test: java $(STAMP) wheels ## run everything: lint, types, and the tests of ever
 
 chaos: java $(STAMP) ## kill processes of a job at random until its end: make chaos KILLS=300 SEED=7
 	@CHAOS_KILLS=$(or $(KILLS),300) CHAOS_SEED=$(SEED) $(BIN)/pytest -q -s tests/chaos
+
+adversary: $(STAMP) ## run pipelines on a Spark that does its worst, in process: make adversary SEEDS=3000 SEED=7
+	@ADVERSARY_SEEDS=$(or $(SEEDS),3000) ADVERSARY_SEED=$(SEED) $(BIN)/pytest -q -s tests/adversary
 
 soak: java $(STAMP) ## run a job for an hour and see that nothing grows: make soak MINUTES=60; results in build/soak
 	@$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),60) $(SOAK_ARGS)

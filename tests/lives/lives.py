@@ -14,11 +14,15 @@ from arroyo_core.graph import plan_pipeline
 from arroyo_core.graph.plan import Node, Plan
 from arroyo_core.plugin import PluginSet, installed_plugins
 from arroyo_core.runtime.events import Committed, EpochAccepted, Event, Published
-from arroyo_core.runtime.job import Job
+from arroyo_core.runtime.job import MAX_RESTARTS, Job
 from arroyo_core.runtime.lanes import InlineLanes
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.runtime.results import JobResult
+from arroyo_core.runtime.steps import EpochExecutor
+from arroyo_core.testing.adversary import Adversary
 from arroyo_core.testing.lanes import Killed, MortalLanes
+
+from .hostile_storage import hostile_storage
 
 #: How the lives of a job end, one after the other: at the end of an epoch; between publication and commit; again at the
 #: end of one; with an epoch that nobody ever published; and from then on at the end of every epoch.
@@ -49,6 +53,24 @@ class PipelineFile:
     def run_whole(self) -> JobResult:
         """All in one epoch, unless the file says how many rows are one."""
         return self._job(self._plan(2), InlineLanes()).run()
+
+    def run_against(self, adversary: Adversary, root: Path, *, max_lives: int = 200) -> int:
+        """Through all that the adversary does, at changing parallelism; the number of its drivers.
+
+        What is below `root` is the adversary's too.
+        """
+        for number in range(1, max_lives):
+            if number > max_lives // 2:
+                adversary.make_peace()
+            plan = self._plan(adversary.random.choice((1, 2, 2, 2, 3)), epoch_rows=self._epoch_rows)
+            executor, lanes = adversary.executor(self._plugins), adversary.lanes()
+            try:
+                with hostile_storage(adversary, root):
+                    assert self._job(plan, lanes, executor).run().is_finished
+            except Killed:
+                continue
+            return number
+        raise AssertionError("a job dies for ever")
 
     def run_killed(self) -> int:
         """Kill the job at every epoch, until it finds itself finished; returns the number of its deaths."""
@@ -86,10 +108,17 @@ class PipelineFile:
         assert result.is_finished
         return True
 
-    def _job(self, plan: Plan, lanes: InlineLanes) -> Job:
-        executor = LocalExecutor(self._plugins)
+    def _job(self, plan: Plan, lanes: InlineLanes, executor: EpochExecutor | None = None) -> Job:
         assert plan.checkpoint.url is not None
-        return Job(plan, executor, plugins=self._plugins, storage_url=plan.checkpoint.url, lanes=lanes)
+        return Job(
+            plan,
+            executor or LocalExecutor(self._plugins),
+            plugins=self._plugins,
+            storage_url=plan.checkpoint.url,
+            lanes=lanes,
+            # Waiting takes no time here, so that no run of a job is long enough to count as healthy.
+            max_restarts=MAX_RESTARTS if executor is None else 1000,
+        )
 
     def _plan(self, parallelism: int, *, epoch_rows: int | None = None) -> Plan:
         plan = plan_pipeline(self._path, plugins=self._plugins, environment={}, parallelism=parallelism)
