@@ -98,6 +98,8 @@ class CheckpointSpec:
     rows: int | None = None
     bytes: int | None = None
     keep: int = 10
+    #: An epoch that makes no progress for so long is given up, and the job restarts from its last checkpoint.
+    timeout_ms: int = 600_000
 
 
 class UdfKind(StrEnum):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from arroyo_core.api.units import format_duration_us
 from arroyo_core.errors import Location
 from arroyo_core.graph.cases import CaseSpec, read_cases
 from arroyo_core.graph.document import Entry, Scalar, YamlList, YamlMap, YamlValue, describe, is_unresolved, shown
@@ -15,12 +16,14 @@ from arroyo_core.graph.values import read_duration_us, read_int, read_size, read
 
 #: The keys of each section of the file.
 PIPELINE_KEYS = ("name", "parameters", "parallelism", "checkpoint", "udfs", "nodes", "tests")
-CHECKPOINT_KEYS = ("url", "interval", "rows", "bytes", "keep")
+CHECKPOINT_KEYS = ("url", "interval", "rows", "bytes", "keep", "timeout")
 UDF_KEYS = ("url", "sha256", "as")
 NODE_KEYS = ("id", "operator", "inputs", "config", "parallelism")
 
 MAX_PARALLELISM = 4096
 MAX_KEEP = 1_000_000
+#: Tasks tell ten times as often how far they are.
+LEAST_TIMEOUT_MS = 1_000
 INT64_MAX = 2**63 - 1
 NAME = re.compile(r"(?=.*[A-Za-z0-9_-])[A-Za-z0-9_.-]+")
 ID = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
@@ -156,14 +159,16 @@ def _read_checkpoint(value: YamlValue | None, mistakes: Mistakes) -> CheckpointS
         return CheckpointSpec()
     fields = _fields(value, "'checkpoint'", CHECKPOINT_KEYS, mistakes)
     default = CheckpointSpec()
-    url, interval = _optional(fields, "url"), _optional(fields, "interval")
+    url, interval, timeout = (_optional(fields, key) for key in ("url", "interval", "timeout"))
     rows, size, keep = (_optional(fields, key) for key in ("rows", "bytes", "keep"))
     return CheckpointSpec(
         url=_read_url(url, mistakes) if url else None,
-        interval_ms=(_read_interval_ms(interval, mistakes) if interval else None) or default.interval_ms,
+        interval_ms=(_read_ms(interval, "interval", mistakes) if interval else None) or default.interval_ms,
         rows=read_int(rows, "'rows'", mistakes, least=1, greatest=INT64_MAX) if rows else None,
         bytes=_read_budget_bytes(size, mistakes) if size else None,
         keep=(read_int(keep, "'keep'", mistakes, least=1, greatest=MAX_KEEP) if keep else None) or default.keep,
+        timeout_ms=(_read_ms(timeout, "timeout", mistakes, least_ms=LEAST_TIMEOUT_MS) if timeout else None)
+        or default.timeout_ms,
     )
 
 
@@ -174,12 +179,13 @@ def _read_url(value: YamlValue, mistakes: Mistakes) -> str | None:
     return url
 
 
-def _read_interval_ms(value: YamlValue, mistakes: Mistakes) -> int | None:
-    interval_us = read_duration_us(value, "'interval'", mistakes)
-    if interval_us is not None and interval_us < 1_000:
-        mistakes.add("'interval' must be at least 1ms", at=value.at, value=shown(value))
+def _read_ms(value: YamlValue, key: str, mistakes: Mistakes, *, least_ms: int = 1) -> int | None:
+    duration_us = read_duration_us(value, f"'{key}'", mistakes)
+    if duration_us is not None and duration_us < least_ms * 1_000:
+        least = format_duration_us(least_ms * 1_000)
+        mistakes.add(f"'{key}' must be at least {least}", at=value.at, value=shown(value))
         return None
-    return interval_us // 1_000 if interval_us is not None else None
+    return duration_us // 1_000 if duration_us is not None else None
 
 
 def _read_budget_bytes(value: YamlValue, mistakes: Mistakes) -> int | None:

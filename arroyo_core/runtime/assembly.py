@@ -80,7 +80,7 @@ class WaveAssembly:
         self._environment = environment
         self._plugins = plugins_for(plan, environment.plugins)
         self._writer = writer
-        self._stopwatch = Stopwatch()
+        self.stopwatch = Stopwatch()
         # Whichever process of this host gets the subtask next continues from what this one wrote.
         self._tables = TableOpener(
             request.storage_url,
@@ -117,7 +117,7 @@ class WaveAssembly:
             if constructed.source is not None:
                 source = self._source_node(constructed, node, subtask, opened)
             elif constructed.operator is not None:
-                ctx, boundary = self._context(RuntimeContext, node, subtask, opened, self._stopwatch)
+                ctx, boundary = self._context(RuntimeContext, node, subtask, opened, self.stopwatch)
                 slots.append(OperatorSlot(constructed.operator, ctx, boundary))
         outputs: list[tuple[str | None, Output]] = [
             *((edge.output, edge) for edge in local_edges),

@@ -125,6 +125,8 @@ class RuntimeSourceContext(RuntimeContext, SourceContext):
         self._bytes = 0
         #: How long the source has waited: for rows of its own, and for the task to take them.
         self.waited_ns = 0
+        #: How often the source asked whether to end: one that does is alive, if it has rows or not.
+        self.looks = 0
         self._cancelled = threading.Event()
 
     def start_clock(self) -> None:
@@ -144,6 +146,7 @@ class RuntimeSourceContext(RuntimeContext, SourceContext):
         return self._cancelled.is_set()
 
     def control(self) -> ControlMessage | None:
+        self.looks += 1
         if self._message is None:
             if self._cancelled.is_set():
                 self._message = StopRequest(is_graceful=False)

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from arroyo_core.api.units import format_duration_us
 from arroyo_core.runtime.events import (
     CancelEpoch,
     Collected,
@@ -24,6 +25,7 @@ from arroyo_core.runtime.events import (
     EndEpoch,
     EpochAccepted,
     EpochDiscarded,
+    EpochSeen,
     Event,
     Fail,
     Failed,
@@ -57,6 +59,8 @@ class Policy:
     healthy_ms: int = 120_000
     #: How often an epoch that senders and receivers disagree on is run again before the job fails.
     max_discards: int = 5
+    #: An epoch in which nothing has moved for so long is given up.
+    timeout_ms: int = 600_000
     #: Spreads waits of different jobs.
     seed: str = ""
 
@@ -73,6 +77,11 @@ class Controller:
         self._running: RunEpoch | None = None
         #: It was given up: whatever its lane answers, a failure to be cancelled included, means nothing.
         self._is_cancelled = False
+        #: What was seen last of the running epoch, and since when nothing else.
+        self._progress: str | None = None
+        self._unmoved_since_ms = 0
+        #: When the running epoch was last known to be healthy: something moved, or it began.
+        self._moved_ms = 0
         #: An accepted epoch that waits for the publish lane. While there is one, no epoch starts.
         self._accepted: int | None = None
         #: The publish lane restores, publishes or commits.
@@ -96,6 +105,7 @@ class Controller:
         #: Set when the last epoch is accepted; the job ends when it is committed.
         self._outcome: Outcome | None = None
         self._is_ended = False
+        self._time_ms = 0
 
     @property
     def is_ended(self) -> bool:
@@ -111,9 +121,10 @@ class Controller:
         """What to do now. `time_ms` is a clock that never goes back."""
         if self._is_ended:
             return []
-        return [*self._on_event(event, time_ms), *self._advance()]
+        self._time_ms = time_ms
+        return [*self._on_event(event), *self._advance()]
 
-    def _on_event(self, event: Event, time_ms: int) -> list[Instruction]:
+    def _on_event(self, event: Event) -> list[Instruction]:
         match event:
             case Started():
                 pass
@@ -123,6 +134,8 @@ class Controller:
                 self._on_accepted(event)
             case EpochDiscarded():
                 self._on_discarded(event)
+            case EpochSeen():
+                return self._on_seen(event)
             case Published(epoch=epoch, needs_commit=True):
                 return [Commit(epoch)]
             case Published() | Committed():
@@ -133,7 +146,7 @@ class Controller:
             case StopRequested():
                 return self._on_stop(event.mode)
             case Failed():
-                return self._on_failed(event, time_ms)
+                return self._on_failed(event)
             case TimerFired():
                 if event.number == self._awaited:
                     self._awaited = None
@@ -184,7 +197,27 @@ class Controller:
             return self._cancel()
         return [EndEpoch()] if self._running.stop is None else []
 
-    def _on_failed(self, event: Failed, time_ms: int) -> list[Instruction]:
+    def _on_seen(self, event: EpochSeen) -> list[Instruction]:
+        """Give an epoch up in which nothing moves: as a failure of it, of which its lane does not know."""
+        ran = self._running
+        if ran is None or ran.epoch != event.epoch or self._is_cancelled:
+            return []
+        if event.progress != self._progress:
+            # What is seen first may have been there from the beginning.
+            self._moved_ms = self._moved_ms if self._progress is None else self._time_ms
+            self._progress, self._unmoved_since_ms = event.progress, self._time_ms
+            return []
+        unmoved_ms = self._time_ms - self._unmoved_since_ms
+        if unmoved_ms < self._policy.timeout_ms:
+            return []
+        reason = (
+            f"epoch {event.epoch} made no progress for {format_duration_us(self._policy.timeout_ms * 1_000)} "
+            f"(checkpoint.timeout): {event.status}"
+        )
+        self._note_failure(Failed(Lane.RUN, reason, is_retriable=True), healthy_until_ms=self._moved_ms)
+        return self._cancel(reason)
+
+    def _on_failed(self, event: Failed) -> list[Instruction]:
         if event.lane is Lane.COLLECT:
             # Whatever could not be deleted is found again the next time.
             self._is_collecting = False
@@ -196,18 +229,22 @@ class Controller:
             self._is_publishing = False
         if self._failure is not None and not self._failure.is_retriable:
             return []
-        if self._failure is None:
-            if time_ms - self._failed_ms > self._policy.healthy_ms:
-                self._failures = 0
-            self._failures += 1
-            self._failed_ms = time_ms
-        self._failure = event
+        self._note_failure(event, healthy_until_ms=self._time_ms)
         # An epoch that builds on one that cannot be published is worth nothing.
         return self._cancel() if self._running is not None else []
 
-    def _cancel(self) -> list[Instruction]:
+    def _note_failure(self, failure: Failed, *, healthy_until_ms: int) -> None:
+        """Failures at one time count once; health before them makes the count begin again."""
+        if self._failure is None:
+            if healthy_until_ms - self._failed_ms > self._policy.healthy_ms:
+                self._failures = 0
+            self._failures += 1
+            self._failed_ms = self._time_ms
+        self._failure = failure
+
+    def _cancel(self, reason: str = "") -> list[Instruction]:
         self._is_cancelled = True
-        return [CancelEpoch()]
+        return [CancelEpoch(reason)]
 
     def _end_run(self) -> bool:
         """The run lane answered; whether its epoch had been given up."""
@@ -246,15 +283,19 @@ class Controller:
         if self._running is not None or self._accepted is not None:
             return []
         if self._stop is not None:
-            self._running = RunEpoch(self._next_epoch, 0, self._stop)
-            return [self._running]
+            return self._begin(RunEpoch(self._next_epoch, 0, self._stop))
         if self._awaited is not None:
             return []
         if self._idle_ms:
             idle_ms, self._idle_ms = self._idle_ms, 0
             return [self._wait(idle_ms, "the sources have nothing new")]
-        self._running = RunEpoch(self._next_epoch, self._source_ms)
-        return [self._running]
+        return self._begin(RunEpoch(self._next_epoch, self._source_ms))
+
+    def _begin(self, instruction: RunEpoch) -> list[Instruction]:
+        self._running = instruction
+        self._progress = None
+        self._unmoved_since_ms = self._moved_ms = self._time_ms
+        return [instruction]
 
     def _settle(self, failure: Failed) -> list[Instruction]:
         """Nothing is under way any more: restart after a while, or give up."""

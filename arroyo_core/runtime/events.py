@@ -69,6 +69,17 @@ class EpochDiscarded:
 
 
 @dataclass(frozen=True, slots=True)
+class EpochSeen:
+    """Somebody looked how far the running epoch is, and will look again."""
+
+    epoch: int
+    #: Differs from what was seen before if anything moved since.
+    progress: str
+    #: For people: which tasks run, and where they are.
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
 class Published:
     """The checkpoint exists."""
 
@@ -112,6 +123,7 @@ Event = (
     | Restored
     | EpochAccepted
     | EpochDiscarded
+    | EpochSeen
     | Published
     | Committed
     | Collected
@@ -145,6 +157,9 @@ class EndEpoch:
 @dataclass(frozen=True, slots=True)
 class CancelEpoch:
     """Give the running epoch up; its lane still answers, with anything."""
+
+    #: For people, where nothing else says it: why.
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +214,7 @@ _EVENTS: dict[str, type[Event]] = {
         Restored,
         EpochAccepted,
         EpochDiscarded,
+        EpochSeen,
         Published,
         Committed,
         Collected,

@@ -22,6 +22,7 @@ from arroyo_core.runtime.events import (
     Commit,
     Committed,
     EndEpoch,
+    EpochAccepted,
     EpochDiscarded,
     Event,
     Fail,
@@ -39,11 +40,13 @@ from arroyo_core.runtime.events import (
     StartTimer,
     StopRequested,
 )
+from arroyo_core.runtime.heartbeats import Heartbeats
 from arroyo_core.runtime.lanes import Lanes, ThreadLanes
 from arroyo_core.runtime.results import EpochResult, JobResult
 from arroyo_core.runtime.start import StartOptions
-from arroyo_core.runtime.steps import EpochExecutor, JobSteps
+from arroyo_core.runtime.steps import LOOKS, EpochExecutor, JobSteps
 from arroyo_core.runtime.stop import StopFile, StopSignal, StopWatch
+from arroyo_core.runtime.watch import EpochTimeoutError, EpochWatch
 from arroyo_core.state import ParquetBackend, get_storage_provider
 
 #: How often a job restarts by itself from its last checkpoint.
@@ -132,11 +135,13 @@ class Job:
             keep=plan.checkpoint.keep,
             max_restarts=max_restarts,
             seed=plan.job_id,
+            timeout_ms=plan.checkpoint.timeout_ms,
         )
         self._controller = Controller(self.policy)
         self._started_s = 0.0
         self._has_started = False
         self._stop_file: StopFile
+        self._watch: EpochWatch | None = None
         #: What was raised for each failure since the last restart; the controller says which of them counts.
         self._errors: dict[Failed, Exception] = {}
         self._resources = ExitStack()
@@ -186,7 +191,10 @@ class Job:
             case Published(needs_commit=False) | Committed():
                 self._on_committed(event.epoch)
             case EpochDiscarded():
+                self._end_watch()
                 logger.warning("epoch %d is discarded and run again: %s", event.epoch, event.reason)
+            case EpochAccepted() | Failed(lane=Lane.RUN):
+                self._end_watch()
             case Failed(lane=Lane.COLLECT):
                 logger.warning("garbage could not be collected, it will be tried again: %s", event.reason)
         for instruction in self._controller.handle(event, time_ms):
@@ -198,6 +206,8 @@ class Job:
             case Restore():
                 self._start(Lane.PUBLISH, steps.restore)
             case RunEpoch():
+                if self._watch is not None:
+                    self._watch.begin(instruction.epoch)
                 self._start(Lane.RUN, lambda: steps.run(instruction))
             case Publish(epoch):
                 self._publish(epoch)
@@ -209,8 +219,8 @@ class Job:
                 self._wait(instruction)
             case EndEpoch():
                 self._ask("end", self._stop_file.end_epoch)
-            case CancelEpoch():
-                self._ask("be cancelled", self.executor.cancel)
+            case CancelEpoch(reason):
+                self._cancel(reason)
             case Finish(outcome):
                 self.result.is_finished = outcome is Outcome.FINISHED
                 self._log.write_rest(self._backend.generation)
@@ -229,6 +239,17 @@ class Job:
                 return failed
 
         self._lanes.start(lane, work)
+
+    def _cancel(self, reason: str) -> None:
+        if reason:
+            # Said now: whatever cannot be cancelled either would hold up the restart, and its words.
+            logger.warning("%s; it is cancelled", reason)
+            self._errors[Failed(Lane.RUN, reason, is_retriable=True)] = EpochTimeoutError(reason)
+        self._ask("be cancelled", self.executor.cancel)
+
+    def _end_watch(self) -> None:
+        if self._watch is not None:
+            self._watch.end()
 
     def _error(self, reason: str) -> Exception:
         """What the job ends with: the failure that counted, not one that came of it."""
@@ -283,6 +304,10 @@ class Job:
         self.result.is_finished = start.checkpoint is not None and start.checkpoint.is_final
         self._stop_file = StopFile.at(self._backend.storage.url, self.plan.job_id, self._backend.generation)
         self._resources.enter_context(StopWatch(self._stop_file, self.stop))
+        heartbeats = Heartbeats(self._backend.storage, self.plan.job_id, self._backend.generation)
+        period_s = self.policy.timeout_ms / LOOKS / 1000
+        watch = EpochWatch(self.executor, heartbeats, self._lanes.post, period_s=period_s)
+        self._watch = self._resources.enter_context(watch)
         self.listener.on_start(self.result)
 
     def _on_committed(self, epoch: int) -> None:

@@ -37,6 +37,9 @@ class LocalExecutor:
     def cancel(self) -> None:
         """An epoch that runs in this process runs to its end; what it came to is ignored."""
 
+    def progress(self) -> str:
+        return ""
+
     def _run_task(
         self, plan: Plan, wave: int, request: EpochRequest, partition: int, frames: list[Frame]
     ) -> list[Frame]:

@@ -56,6 +56,11 @@ class Stopwatch:
         self._charge()
         self._running.pop()
 
+    def current(self) -> OperatorMetrics | None:
+        """Whose code runs now; asked from another thread."""
+        running = self._running[-1:]
+        return running[0] if running else None
+
     def _charge(self) -> None:
         now = time.perf_counter_ns()
         if self._running:

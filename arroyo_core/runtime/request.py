@@ -31,6 +31,8 @@ class EpochRequest:
     incarnation: str = ""
     #: Set for the last epoch before a stop on request.
     stop: StopMode | None = None
+    #: How often a task that runs for long tells where it is; None for never.
+    beat_ms: int | None = None
     #: Each operator's checkpoint at the end of the last epoch, serialised.
     checkpoints: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     #: The watermarks at the end of the last epoch.

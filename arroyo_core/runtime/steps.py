@@ -41,6 +41,9 @@ from arroyo_core.runtime.udf_changes import record_udfs
 from arroyo_core.state import ParquetBackend, merge_operator_metadata
 from arroyo_core.state.failures import DamagedStateError, StorageError
 
+#: An epoch is looked at so many times before it may be given up; its tasks tell as often where they are.
+LOOKS = 10
+
 #: A driver whose clock is behind the last checkpoint by more than this says so.
 NOTABLE_SKEW_US = 1_000_000
 
@@ -54,6 +57,13 @@ class EpochExecutor(Protocol):
 
     def cancel(self) -> None:
         """Make a running `run_epoch` return or raise soon; called from another thread."""
+        ...
+
+    def progress(self) -> str:
+        """How many tasks of a running `run_epoch` have begun and ended, in words; called from another thread.
+
+        Empty where nobody knows.
+        """
         ...
 
 
@@ -187,6 +197,7 @@ class JobSteps:
             generation=self._backend.generation,
             incarnation=self._backend.incarnation,
             stop=instruction.stop,
+            beat_ms=max(1, spec.timeout_ms // LOOKS),
             checkpoints={item.operator_metadata.operator_id: item.SerializeToString() for item in base.operators},
             carried=restore_carried(self._plan, carried),
         )

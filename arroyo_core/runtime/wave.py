@@ -6,6 +6,7 @@ import queue
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 
 import pyarrow as pa
 
@@ -13,10 +14,13 @@ from arroyo_core.errors import ArroyoError, OperatorError, RetryHint, error_doma
 from arroyo_core.graph.plan import Plan
 from arroyo_core.proto import exchange_pb2 as pb
 from arroyo_core.runtime.assembly import WaveAssembly
+from arroyo_core.runtime.context import RuntimeContext
 from arroyo_core.runtime.frames import DRIVER_CHAIN, Frame, FrameKind, FrameWriter
+from arroyo_core.runtime.heartbeats import Beat, Heart
 from arroyo_core.runtime.node import OperatorNode
 from arroyo_core.runtime.request import EpochRequest, TaskEnvironment
 from arroyo_core.runtime.sources import SourceEvent, SourceQueue, source_queue, stop_sources
+from arroyo_core.state import get_storage_provider, paths
 
 #: How often a task whose operators ask for no ticks looks up from waiting.
 _IDLE_WAIT_S = 1.0
@@ -55,11 +59,22 @@ class _WaveTask:
     def __init__(self, plan: Plan, wave: int, request: EpochRequest, environment: TaskEnvironment) -> None:
         self._request = request
         self._environment = environment
+        self._plan = plan
+        self._wave = wave
         self._writer = FrameWriter()
-        self._nodes = WaveAssembly(plan, wave, request, environment, self._writer).build()
+        assembly = WaveAssembly(plan, wave, request, environment, self._writer)
+        self._stopwatch = assembly.stopwatch
+        self._nodes = assembly.build()
         self._ticker = Ticker(self._nodes)
+        #: Rises with what no operator counts.
+        self._steps = 0
+        self._is_ending = False
 
     def run(self, frames: Iterable[Frame]) -> Iterator[Frame]:
+        with self._heart():
+            yield from self._run(frames)
+
+    def _run(self, frames: Iterable[Frame]) -> Iterator[Frame]:
         for node in self._nodes:
             node.on_start()
             if self._environment.is_concurrent:
@@ -68,11 +83,53 @@ class _WaveTask:
             node.restate_watermarks()
         yield from self._run_sources()
         yield from self._run_frames(frames)
+        self._is_ending = True
         # Topological order: what a chain emits at its barrier reaches its consumers before theirs.
         for node in self._nodes:
+            self._steps += 1
             report = node.finish(self._request.barrier)
             yield from self._writer.drain()
             yield _report_frame(report, self._environment)
+
+    def beat(self) -> Beat:
+        """Where the task is; called from another thread."""
+        contexts = list(self._contexts())
+        rows = sum(ctx.metrics.rows_received + ctx.metrics.rows_sent for ctx in contexts)
+        looks = sum(node.source.ctx.looks for node in self._nodes if node.source is not None)
+        return Beat(
+            epoch=self._request.epoch,
+            wave=self._wave,
+            subtask=self._environment.partition,
+            attempt=self._environment.attempt,
+            count=rows + looks + self._steps,
+            rows=rows,
+            place=self._place(contexts),
+        )
+
+    def _place(self, contexts: Iterable[RuntimeContext]) -> str:
+        running = self._stopwatch.current()
+        for ctx in contexts:
+            if ctx.metrics is running:
+                return f"in operator {ctx.task_info.operator_id!r}"
+        if self._is_ending:
+            return "writing its checkpoint"
+        sources = [node.source for node in self._nodes if node.source is not None]
+        waited = [source.ctx.task_info.operator_id for source in sources if source.finish_type is None]
+        return f"waiting for source {', '.join(map(repr, waited))}" if waited else "reading rows of the wave before"
+
+    def _contexts(self) -> Iterator[RuntimeContext]:
+        for node in self._nodes:
+            if node.source is not None:
+                yield node.source.ctx
+            yield from (slot.ctx for slot in node.chained.slots)
+
+    def _heart(self) -> AbstractContextManager[None]:
+        request = self._request
+        if request.beat_ms is None or not self._environment.is_concurrent:
+            return nullcontext()
+        subtask = self._environment.partition
+        path = paths.heartbeat(self._plan.job_id, request.generation, self._wave, subtask)
+        return Heart(self.beat, get_storage_provider(request.storage_url), path, beat_s=request.beat_ms / 1000)
 
     def _run_sources(self) -> Iterator[Frame]:
         sources = {node.source: node for node in self._nodes if node.source is not None}
@@ -114,6 +171,7 @@ class _WaveTask:
     def _run_frames(self, frames: Iterable[Frame]) -> Iterator[Frame]:
         nodes = {node.chain.id: node for node in self._nodes}
         for frame in frames:
+            self._steps += 1
             if frame.chain in nodes:
                 self._ticker.tick_if_due()
                 nodes[frame.chain].receive(frame)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from arroyo_core.graph.plan import Plan
 from arroyo_core.proto import exchange_pb2 as pb
@@ -33,6 +34,10 @@ class Exchange(Protocol):
         ...
 
     def cancel(self, tag: str) -> None: ...
+
+    def progress(self, tag: str) -> str:
+        """How many tasks of the last job of that name have begun and ended, in words."""
+        ...
 
     def close(self) -> None:
         """No epoch follows: leave nothing with Spark."""
@@ -110,6 +115,9 @@ class FrameExchange:
     def cancel(self, tag: str) -> None:
         self._context.cancelJobsWithTag(tag)
 
+    def progress(self, tag: str) -> str:
+        return stages_of(self._context, tag)
+
     def _seed(self, width: int) -> RDD[Frame]:
         """Empty partitions that start the sources."""
         if width not in self._seeds:
@@ -130,12 +138,32 @@ def shuffled(records: RDD[bytes], width: int) -> RDD[Frame]:
     return RDD(jvm.PythonRDD.valueOfPair(moved), context, BatchedSerializer(context._unbatched_serializer))
 
 
+def stages_of(context: SparkContext, tag: str) -> str:
+    """What Spark knows of the stages, which are our waves, of the last job with a tag."""
+    jobs = list(context._jsc.sc().statusTracker().getJobIdsForTag(tag))
+    tracker = context.statusTracker()
+    job = tracker.getJobInfo(max(jobs)) if jobs else None
+    if job is None:
+        return ""
+    stages = [tracker.getStageInfo(number) for number in sorted(job.stageIds)]
+    return ", ".join(
+        f"wave {wave}: {stage.numCompletedTasks} of {stage.numTasks} tasks have ended"
+        f" ({stage.numActiveTasks} run, {stage.numFailedTasks} failed)"
+        for wave, stage in enumerate(stages)
+        if stage is not None
+    )
+
+
 class RowExchange:
     """A `mapInArrow` for each wave, a shuffle of rows between two: the DataFrame API only, which Connect has too."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._office = ParcelOffice(None if is_connect(spark) else spark.sparkContext)
+        #: What Spark Connect has told of the running epoch.
+        self._told = ""
+        if is_connect(spark):
+            spark.registerProgressHandler(self._on_progress)
 
     def run(self, plan: Plan, request: EpochRequest) -> list[pb.ChainReport]:
         from pyspark.sql import functions as sql
@@ -152,6 +180,8 @@ class RowExchange:
 
     def close(self) -> None:
         self._office.close()
+        if is_connect(self._spark):
+            self._spark.removeProgressHandler(self._on_progress)
 
     def tag(self, tag: str, description: str) -> None:
         self._spark.addTag(tag)
@@ -160,3 +190,14 @@ class RowExchange:
 
     def cancel(self, tag: str) -> None:
         self._spark.interruptTag(tag)
+
+    def progress(self, tag: str) -> str:
+        return self._told if is_connect(self._spark) else stages_of(self._spark.sparkContext, tag)
+
+    def _on_progress(
+        self, stages: Iterable[Any] | None, inflight_tasks: int, operation_id: str | None, done: bool
+    ) -> None:
+        """Called by the client of Spark Connect, now and then."""
+        known = list(stages or ())
+        ended = sum(stage.num_completed_tasks for stage in known)
+        self._told = f"{ended} of {sum(stage.num_tasks for stage in known)} tasks have ended, {inflight_tasks} run"

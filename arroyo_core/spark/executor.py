@@ -91,6 +91,9 @@ class SparkExecutor:
     def cancel(self) -> None:
         self._exchange.cancel(self._tag)
 
+    def progress(self) -> str:
+        return self._exchange.progress(self._tag)
+
     def close(self) -> None:
         """No epoch follows. Where Spark is gone, so is what was left with it."""
         try:

@@ -3,6 +3,7 @@
     {job_id}/generations/{generation}.claim
     {job_id}/generations/{generation}.stop
     {job_id}/generations/{incarnation}.incarnation
+    {job_id}/heartbeats/{generation}-{wave}-{subtask_index}.json
     {job_id}/checkpoints/{epoch}/operator-{operator_id}-{subtask_index}.metadata
     {job_id}/checkpoints/{epoch}/table-{operator_id}-{table}-{subtask_index}-{nonce}.parquet
     {job_id}/checkpoints/{epoch}/checkpoint.metadata
@@ -38,6 +39,7 @@ _CLAIM = re.compile(r"([1-9][0-9]{0,18})\.claim")
 _STOP = re.compile(r"([1-9][0-9]{0,18})\.stop")
 _INCARNATION = re.compile(r"([0-9a-f]{1,64})\.incarnation")
 _TABLE_FILE = re.compile(r"(?:.*/)?([1-9][0-9]{0,9})/table-[^/]*-([0-9]{1,9})-[0-9a-f]+\.parquet")
+_HEARTBEAT = re.compile(r"([0-9]{1,19})-[0-9]+-[0-9]+\.json")
 
 
 def encode_id(text: str) -> str:
@@ -71,6 +73,15 @@ def stop_request(job_id: str, generation: int) -> str:
 def incarnation_marker(job_id: str, incarnation: str) -> str:
     """Is there once the incarnation has published a checkpoint."""
     return f"{generations_folder(job_id)}/{incarnation}.incarnation"
+
+
+def heartbeats_folder(job_id: str) -> str:
+    return f"{job_folder(job_id)}/heartbeats"
+
+
+def heartbeat(job_id: str, generation: int, wave: int, subtask_index: int) -> str:
+    """Where a task is that runs for long; gone when it ends."""
+    return f"{heartbeats_folder(job_id)}/{generation}-{wave}-{subtask_index}.json"
 
 
 def pickled_udf(job_id: str, sha256: str) -> str:
@@ -154,8 +165,13 @@ def incarnation_of(job_id: str, path: str) -> str | None:
     return _match(_INCARNATION, job_id, path)
 
 
-def _match(pattern: re.Pattern[str], job_id: str, path: str) -> str | None:
-    prefix = generations_folder(job_id) + "/"
+def beating_generation_of(job_id: str, path: str) -> int | None:
+    """The generation of the driver whose task left a heartbeat; None for any other path."""
+    return _number(_match(_HEARTBEAT, job_id, path, folder=heartbeats_folder(job_id)))
+
+
+def _match(pattern: re.Pattern[str], job_id: str, path: str, *, folder: str | None = None) -> str | None:
+    prefix = (folder or generations_folder(job_id)) + "/"
     match = pattern.fullmatch(path[len(prefix) :]) if path.startswith(prefix) else None
     return match.group(1) if match else None
 

@@ -153,6 +153,10 @@ def _checkpoint() -> Schema:
         **nullable(scalars.duration(is_positive=True)),
         "default": format_duration_us(default.interval_ms * 1_000),
     }
+    timeout = {
+        **nullable(scalars.duration(is_positive=True)),
+        "default": format_duration_us(default.timeout_ms * 1_000),
+    }
     keep = {**nullable(scalars.whole_number(least=1, greatest=MAX_KEEP)), "default": default.keep}
     return _mapping(
         {
@@ -170,6 +174,12 @@ def _checkpoint() -> Schema:
                 nullable(scalars.size(least=1)), "An epoch ends after so many bytes of the sources. Default: no limit."
             ),
             "keep": _described(keep, "How many epochs stay readable."),
+            "timeout": _described(
+                timeout,
+                "An epoch that makes no progress for so long is cancelled, and the job restarts from its last "
+                "checkpoint; at least 1s. No progress: no task begins or ends, no row moves, and no source asks "
+                "whether to end.",
+            ),
         }
     )
 

@@ -21,6 +21,7 @@ def render_json(pipeline: PlannedPipeline) -> str:
             "rows": checkpoint.rows,
             "bytes": checkpoint.bytes,
             "keep": checkpoint.keep,
+            "timeout_ms": checkpoint.timeout_ms,
         },
         "guarantee": {
             "end_to_end": end_to_end(pipeline.guarantees).value,

@@ -92,6 +92,9 @@ class RemoteTasks:
     def cancel(self) -> None:
         self.inner.cancel()
 
+    def progress(self) -> str:
+        return self.inner.progress()
+
 
 @contextmanager
 def without_warm_cache() -> Iterator[None]:

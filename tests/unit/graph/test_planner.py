@@ -69,9 +69,11 @@ def test_an_impossible_override_is_refused(plan, nodes, parallelism):
 
 
 def test_checkpoint_settings_are_read_with_units(plan, nodes):
-    head = "name: t\ncheckpoint: {url: ./state, interval: 1m, rows: 5000000, bytes: 1GiB, keep: 3}"
+    head = "name: t\ncheckpoint: {url: ./state, interval: 1m, rows: 5000000, bytes: 1GiB, keep: 3, timeout: 90s}"
     made = plan(nodes(("a", "t.source", ""), ("b", "t.sink", "a"), head=head))
-    assert made.checkpoint == CheckpointSpec(url="./state", interval_ms=60_000, rows=5_000_000, bytes=2**30, keep=3)
+    assert made.checkpoint == CheckpointSpec(
+        url="./state", interval_ms=60_000, rows=5_000_000, bytes=2**30, keep=3, timeout_ms=90_000
+    )
 
 
 def test_the_environment_reaches_the_config_and_the_url(plan, nodes, plugins):
@@ -234,6 +236,8 @@ def test_a_name_must_be_fit_for_a_path(mistakes, nodes, name):
     ("head", "place", "fragment"),
     [
         ("name: t\ncheckpoint: {interval: 100us}", "2:24", "at least 1ms"),
+        ("name: t\ncheckpoint: {timeout: 999ms}", "2:23", "'timeout' must be at least 1s"),
+        ("name: t\ncheckpoint: {timeout: 10}", "2:23", "'timeout'"),
         ("name: t\ncheckpoint: {bytes: 0}", "2:21", "at least 1"),
         ("name: t\ncheckpoint: {rows: 0}", "2:20", "between 1 and"),
         ("name: t\ncheckpoint: {url: ''}", "2:19", "must not be empty"),

@@ -127,6 +127,7 @@ def test_json_holds_the_whole_plan(pipeline):
         "rows": 5000,
         "bytes": None,
         "keep": 10,
+        "timeout_ms": 600_000,
     }
     assert found["guarantee"] == {"end_to_end": "none", "survives_restart": True}
     assert found["nodes"][3]["guarantee"]["level"] == "at_least_once"

@@ -14,6 +14,7 @@ from arroyo_core.runtime.events import (
     EndEpoch,
     EpochAccepted,
     EpochDiscarded,
+    EpochSeen,
     Fail,
     Failed,
     Finish,
@@ -33,7 +34,7 @@ from arroyo_core.runtime.events import (
     read_events,
 )
 
-POLICY = Policy(interval_ms=1000, keep=3, max_restarts=2, healthy_ms=60_000, seed="job")
+POLICY = Policy(interval_ms=1000, keep=3, max_restarts=2, healthy_ms=60_000, seed="job", timeout_ms=600_000)
 
 
 class Machine:
@@ -211,6 +212,84 @@ def test_an_epoch_that_fails_because_it_was_given_up_does_not_count(machine):
     assert timer == StartTimer(1, timer.delay_ms, "the store is away", is_restart=True)
 
 
+def seen(epoch, progress, status="wave 0: 1 of 2 tasks have ended"):
+    return EpochSeen(epoch, progress, status)
+
+
+def test_an_epoch_without_progress_is_given_up_and_the_job_restarts(machine):
+    machine.to_epoch(3)
+    assert machine(seen(3, "a"), after_ms=60_000) == []
+    assert machine(seen(3, "a"), after_ms=599_999) == []
+    reason = "epoch 3 made no progress for 10m (checkpoint.timeout): wave 0: 1 of 2 tasks have ended"
+    assert machine(seen(3, "a")) == [CancelEpoch(reason)]
+    # Once is enough, and what its lane says then means nothing.
+    assert machine(seen(3, "a")) == []
+    (timer,) = machine(failed(is_retriable=False))
+    assert timer == StartTimer(1, timer.delay_ms, reason, is_restart=True)
+    machine(TimerFired(1))
+    assert machine(Restored(3)) == [RunEpoch(3, 1000)]
+
+
+def test_an_epoch_that_takes_long_and_moves_is_not_given_up(machine):
+    machine.to_epoch(3)
+    for number in range(100):
+        assert machine(seen(3, str(number // 2)), after_ms=500_000) == []
+    assert machine(accepted(3)) == [Publish(3), RunEpoch(4, 1000)]
+
+
+def test_what_was_seen_of_another_run_says_nothing(machine):
+    machine.to_epoch(3)
+    machine(seen(3, "a"), after_ms=60_000)
+    machine(EpochDiscarded(3, "they disagree"), after_ms=500_000)
+    assert machine(seen(3, "a"), after_ms=500_000) == []
+    assert machine(seen(2, "a"), after_ms=500_000) == []
+    assert machine(seen(3, "b")) == []
+
+
+def test_nothing_is_given_up_while_nothing_runs(machine):
+    machine.to_epoch(1)
+    machine(accepted(1, is_final=True))
+    for _ in range(3):
+        assert machine(seen(1, "a"), after_ms=600_000) == []
+
+
+def test_an_epoch_that_gets_stuck_again_and_again_ends_the_job(machine):
+    """The time in which nothing moved is not health, though it is longer than what counts as that."""
+    machine.to_epoch(1)
+    for _ in range(POLICY.max_restarts):
+        machine(seen(1, "a"), after_ms=60_000)
+        assert isinstance(machine(seen(1, "a"), after_ms=600_000)[0], CancelEpoch)
+        (timer,) = machine(failed())
+        machine(TimerFired(timer.number), after_ms=timer.delay_ms)
+        machine(Restored(1))
+    machine(seen(1, "a"), after_ms=60_000)
+    machine(seen(1, "a"), after_ms=600_000)
+    (fail,) = machine(failed())
+    assert fail.reason.endswith("1 of 2 tasks have ended (given up after 2 restarts)")
+    assert machine.controller.fatal.is_retriable
+
+
+def test_an_epoch_that_was_healthy_before_it_got_stuck_counts_as_the_first_one(machine):
+    machine.to_epoch(1)
+    for _ in range(5):
+        for number in range(3):
+            machine(seen(1, str(number)), after_ms=60_000)
+        assert isinstance(machine(seen(1, "2"), after_ms=600_000)[0], CancelEpoch)
+        (timer,) = machine(failed())
+        assert timer.delay_ms <= 500
+        machine(TimerFired(timer.number))
+        machine(Restored(1))
+
+
+def test_a_stop_of_an_epoch_without_progress_ends_the_job(machine):
+    machine.to_epoch(1)
+    machine(StopRequested(StopMode.CHECKPOINT))
+    machine(seen(1, "a"))
+    assert isinstance(machine(seen(1, "a"), after_ms=600_000)[0], CancelEpoch)
+    assert machine(failed()) == [Restore()]
+    assert machine(Restored(1)) == [Finish(Outcome.STOPPED)]
+
+
 def test_a_job_fails_with_the_cause_and_not_with_what_came_of_it(machine):
     machine.to_epoch(1)
     machine(accepted(1))
@@ -347,7 +426,7 @@ def test_sources_get_the_time_that_lets_the_whole_epoch_meet_its_interval(machin
 
 
 def test_an_event_log_survives_being_written_down():
-    log = [(Started(), 1), (Restored(4), 2), (failed(), 3), (StopRequested(StopMode.GRACEFUL), 4)]
+    log = [(Started(), 1), (Restored(4), 2), (seen(4, "a"), 3), (failed(), 4), (StopRequested(StopMode.GRACEFUL), 5)]
     lines = [event_line(event, time_ms) for event, time_ms in log]
     assert list(read_events([*lines, '{"event": "Epoch", "epoch": 1}'])) == log
 
@@ -433,11 +512,17 @@ class World:
             choices.append("timer")
         if self.data.draw(st.integers(0, 40)) == 0:
             choices.append("stop")
+        if Lane.RUN in self.work:
+            choices.append("look")
         assert choices, "the job waits for nothing"
         choice = self.data.draw(st.sampled_from(choices))
         if choice == "timer":
             number, self.timer = self.timer, None
             self.handle(TimerFired(number))
+        elif choice == "look":
+            epoch = self.work[Lane.RUN].epoch
+            self.time_ms += 400_000
+            self.handle(seen(epoch, self.data.draw(st.sampled_from("ab"))))
         elif choice == "stop":
             mode = self.data.draw(st.sampled_from(StopMode))
             self.is_hurried |= mode is StopMode.IMMEDIATE

@@ -34,9 +34,15 @@ WAITING = {**LINE[0], "config": {"count": 100, "batch": 50, "then_wait": True}}
 
 @pytest.fixture
 def blocked(lab, monkeypatch):
-    """A source that waits behind its rows now waits for this event, whatever it is asked."""
-    released = threading.Event()
-    lab.trace.on_wait = released.wait
+    """A source that waits behind its rows now waits for this event, whatever it is asked; operators wait for that."""
+    reached, released = threading.Event(), threading.Event()
+
+    def block():
+        reached.set()
+        released.wait()
+
+    lab.trace.on_wait = block
+    lab.trace.add = lambda ctx, call: reached.wait() if call.startswith("batch") else None
     monkeypatch.setattr(sources, "GRACE_S", 0.05)
     yield released
     released.set()

@@ -1,0 +1,75 @@
+"""Looks how far the running epoch is; what follows from that is the controller's to decide."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+
+from arroyo_core.errors import ArroyoError, Domain, RetryHint, StateError
+from arroyo_core.runtime.events import EpochSeen
+from arroyo_core.runtime.heartbeats import Heartbeats, describe, fingerprint
+from arroyo_core.runtime.steps import EpochExecutor
+
+logger = logging.getLogger(__name__)
+
+
+class EpochTimeoutError(ArroyoError):
+    """An epoch made no progress for `checkpoint.timeout`."""
+
+    domain = Domain.EXTERNAL
+    retry = RetryHint.WITH_BACKOFF
+
+
+class EpochWatch:
+    """Looks at epochs that run for long, in a thread of its own between enter and exit."""
+
+    def __init__(
+        self, executor: EpochExecutor, heartbeats: Heartbeats, tell: Callable[[EpochSeen], None], *, period_s: float
+    ) -> None:
+        self._executor = executor
+        self._heartbeats = heartbeats
+        self._tell = tell
+        self._period_s = period_s
+        self._is_over = threading.Event()
+        #: The running epoch, and when it began; replaced as one.
+        self._running: tuple[int, float] | None = None
+        self._has_looked = False
+
+    def begin(self, epoch: int) -> None:
+        self._running = (epoch, time.monotonic())
+
+    def end(self) -> None:
+        self._running = None
+
+    def __enter__(self) -> EpochWatch:
+        threading.Thread(target=self._run, name="arroyo-watch", daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._is_over.set()
+        if self._has_looked:
+            with contextlib.suppress(StateError):
+                self._heartbeats.clear()
+
+    def _run(self) -> None:
+        while not self._is_over.wait(self._period_s):
+            running = self._running
+            if running is not None and time.monotonic() - running[1] >= self._period_s:
+                self._has_looked = True
+                self._look(running[0])
+
+    def _look(self, epoch: int) -> None:
+        try:
+            tasks = self._executor.progress()
+            beats = self._heartbeats.read(epoch)
+        except Exception as error:
+            # Spark or the store does not answer now: nobody can say that nothing moves.
+            logger.debug("nobody can tell how far the epoch is: %s", error)
+            return
+        self._tell(EpochSeen(epoch, fingerprint(tasks, beats), describe(tasks, beats)))
