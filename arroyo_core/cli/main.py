@@ -100,7 +100,12 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     )
     parser.add_argument("file", metavar="FILE", help="a pipeline in YAML")
     parser.add_argument("--parallelism", type=parallelism, metavar="N", help="instead of the pipeline's own number")
-    parser.add_argument("--master", metavar="URL", help="the Spark master, such as local[4] or spark://host:7077")
+    parser.add_argument(
+        "--master",
+        metavar="URL",
+        help="the Spark master, such as local[4] or spark://host:7077; by default that of spark-submit, of "
+        "spark-defaults.conf or of the variable MASTER, and else this machine",
+    )
     parser.add_argument(
         "--conf",
         action="append",

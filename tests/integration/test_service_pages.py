@@ -85,12 +85,17 @@ def test_the_page_of_clusters(tmp_path):
             "s3://acme/state": str(tmp_path / "state"),
         },
     )
-    doctor, run, master, worker, stop = page.blocks()
+    doctor, run, submit, master, worker, stop = page.blocks()
     with running(page.server(master), tmp_path / "master.log", PATH=PATH) as server:
         wait_for_port(int(port), server)
         with running(page.server(worker), tmp_path / "worker.log", PATH=PATH):
             assert "fail" not in page.run(*page.lines(doctor))
-            assert "hot_items finished: " in page.run(*page.lines(run))
+            printed = page.run(*page.lines(run))
+            assert f"hot_items: starting Spark (spark://127.0.0.1:{port})" in printed
+            assert "hot_items finished: " in printed
+            printed = page.run(*page.lines(submit)[:-1], f"{page.lines(submit)[-1]} --fresh --force")
+            assert f"hot_items: starting Spark (spark://127.0.0.1:{port}, from spark-submit)" in printed
+            assert "hot_items finished: " in printed
             assert "hot_items has finished" in page.run(*page.lines(stop))
 
 
