@@ -22,6 +22,9 @@ MAX_DELAY_S = 2.0
 #: Of a job's length: many kills then come in the middle of a recovery.
 EPOCHS_PER_KILL = 1.6
 
+#: While something is paused, and until a driver that was replaced has ended, the job goes on.
+EPOCHS_PER_PAUSE = 20
+
 
 class Target(StrEnum):
     """What dies by SIGKILL."""
@@ -51,23 +54,28 @@ class Kill:
         return candidates[int(self.choice * len(candidates))]
 
 
-def epochs_for(kills: int) -> int:
-    """How many epochs a job needs for so many kills."""
-    return int((kills * EPOCHS_PER_KILL + QUIET_EPOCHS) / (1 - SPARE)) + 1
+def epochs_for(kills: int, pauses: int = 0) -> int:
+    """How many epochs a job needs for so many kills and pauses."""
+    needed = kills * EPOCHS_PER_KILL + pauses * EPOCHS_PER_PAUSE + quiet_epochs(pauses)
+    return int(needed / (1 - SPARE)) + 1
 
 
-def last_moment(epochs: int) -> int:
-    """The last epoch of a job of so many after which something may be killed."""
-    return int(epochs * (1 - SPARE)) - QUIET_EPOCHS
+def quiet_epochs(pauses: int = 0) -> int:
+    return QUIET_EPOCHS + (2 * EPOCHS_PER_PAUSE if pauses else 0)
 
 
-def plan_kills(seed: int, kills: int, epochs: int) -> list[Kill]:
-    """The kills of a job of so many epochs, in order: the same for the same arguments."""
+def last_moment(epochs: int, pauses: int = 0) -> int:
+    """The last epoch of a job of so many after which something may be killed or paused."""
+    return int(epochs * (1 - SPARE)) - quiet_epochs(pauses)
+
+
+def plan_kills(seed: int, kills: int, epochs: int, pauses: int = 0) -> list[Kill]:
+    """The kills of a job of so many epochs and pauses, in order: the same for the same arguments."""
     chance = random.Random(seed)
     targets = [target for target, share in SHARES.items() for _ in range(round(share * kills))]
     targets += [Target.PYTHON_WORKER] * (kills - len(targets))
     chance.shuffle(targets)
-    moments = sorted(chance.randint(1, last_moment(epochs)) for _ in range(kills))
+    moments = sorted(chance.randint(1, last_moment(epochs, pauses)) for _ in range(kills))
     return [
         Kill(target=target, after_epoch=epoch, delay_s=chance.uniform(0, MAX_DELAY_S), choice=chance.random())
         for target, epoch in zip(targets, moments, strict=True)

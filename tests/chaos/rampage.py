@@ -1,18 +1,20 @@
-"""Runs a job on a cluster through all its kills, to its end."""
+"""Runs a job on a cluster through all its kills and pauses, to its end."""
 
 from __future__ import annotations
 
+import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..integration.processes import Process, kill, python_workers
+from ..integration.processes import Process, kill, python_workers, send
 from ..integration.servers import Cluster
 from ..integration.tally import published_epoch
 from .kills import Kill, Target
-from .supervisor import Supervisor
+from .pauses import Pause, Sleeper
+from .supervisor import Supervisor, tail
 
 #: Far beyond what any recovery takes, on a busy machine too.
 PATIENCE_S = 300
@@ -32,6 +34,7 @@ class ChaosError(Exception):
 @dataclass(slots=True)
 class Outcome:
     kills: Counter[Target] = field(default_factory=Counter)
+    pauses: Counter[Sleeper] = field(default_factory=Counter)
     starts: int = 0
     failures: int = 0
     epochs: int = 0
@@ -39,8 +42,10 @@ class Outcome:
 
     def __str__(self) -> str:
         kinds = ", ".join(f"{self.kills[target]} {target}" for target in Target)
+        pauses = ", ".join(f"{self.pauses[sleeper]} {sleeper}" for sleeper in Sleeper)
         return (
-            f"{self.kills.total()} kills ({kinds}), {self.starts - 1} restarts of the driver, of which "
+            f"{self.kills.total()} kills ({kinds}), {self.pauses.total()} pauses ({pauses}), "
+            f"{self.starts - 1} restarts of the driver, of which "
             f"{self.failures} after an error, {self.epochs} epochs, {self.duration_s:.0f} s"
         )
 
@@ -48,21 +53,25 @@ class Outcome:
 class Rampage:
     """One run. Everything is waited for by looking; nothing is assumed about how long it takes."""
 
-    def __init__(self, cluster: Cluster, pipeline: Path) -> None:
-        settings = [word for key, value in SETTINGS.items() for word in ("--conf", f"{key}={value}")]
+    def __init__(self, cluster: Cluster, pipeline: Path, settings: Mapping[str, str] | None = None) -> None:
+        given = SETTINGS | dict(settings or {})
+        words = [word for key, value in given.items() for word in ("--conf", f"{key}={value}")]
         self._cluster = cluster
         self._folder = pipeline.parent
-        self._supervisor = Supervisor([str(pipeline), "--master", cluster.url, *settings], self._folder)
+        self._supervisor = Supervisor([str(pipeline), "--master", cluster.url, *words], self._folder)
         self._outcome = Outcome()
+        #: What is paused, and until when.
+        self._paused: list[tuple[float, Process]] = []
         self._started = time.monotonic()
 
-    def run(self, kills: Sequence[Kill]) -> Outcome:
-        """Kill, let the job finish, and tell how it went."""
+    def run(self, blows: Sequence[Kill | Pause]) -> Outcome:
+        """Kill and pause, let the job finish, and tell how it went."""
         try:
-            for number, planned in enumerate(kills, start=1):
+            for number, planned in enumerate(blows, start=1):
                 self._do(planned)
+                deed = "kill" if isinstance(planned, Kill) else f"pause for {planned.duration_s:.0f} s"
                 print(
-                    f"{self._elapsed_s():6.1f} s  epoch {self._epoch():4}  kill {number} of {len(kills)}: "
+                    f"{self._elapsed_s():6.1f} s  epoch {self._epoch():4}  {number} of {len(blows)}: {deed}: "
                     f"{planned.target}",
                     flush=True,
                 )
@@ -75,12 +84,67 @@ class Rampage:
         self._outcome.duration_s = self._elapsed_s()
         return self._outcome
 
-    def _do(self, planned: Kill) -> None:
+    def _do(self, planned: Kill | Pause) -> None:
         self._wait(f"epoch {planned.after_epoch}", lambda: self._epoch() >= planned.after_epoch, may_finish=False)
         due = time.monotonic() + planned.delay_s
         self._wait("the moment", lambda: time.monotonic() >= due, may_finish=False)
-        self._wait(f"a {planned.target} to kill", lambda: self._strike(planned), may_finish=False)
-        self._outcome.kills[planned.target] += 1
+        if isinstance(planned, Kill):
+            self._wait(f"a {planned.target} to kill", lambda: self._strike(planned), may_finish=False)
+            self._outcome.kills[planned.target] += 1
+            return
+        if planned.target is Sleeper.REPLACED_DRIVER:
+            self._replace_driver(planned)
+        else:
+            self._wait(f"a {planned.target} to pause", lambda: self._pause(planned), may_finish=False)
+        self._outcome.pauses[planned.target] += 1
+
+    def _pause(self, planned: Pause) -> bool:
+        """Whether there was something to pause; it goes on by itself, when its time has come."""
+        groups = self._groups(planned.target)
+        if not groups:
+            return False
+        until = time.monotonic() + planned.duration_s
+        for process in planned.choose(groups):
+            if send(process, signal.SIGSTOP):
+                self._paused.append((until, process))
+        return True
+
+    def _groups(self, target: Sleeper) -> list[list[Process]]:
+        """The processes that could be paused together."""
+        driver = self._supervisor.processes()
+        match target:
+            case Sleeper.DRIVER:
+                return [driver] if driver else []
+            case Sleeper.DRIVER_PYTHON:
+                return [[process] for process in driver if process.pid == process.session]
+            case Sleeper.DRIVER_JVM:
+                return [[process] for process in driver if process.is_driver_jvm]
+            case Sleeper.SPARK_WORKER:
+                return [[process] for process in self._of_workers() if process.pid == process.session]
+            case Sleeper.EXECUTOR:
+                return [[process] for process in self._of_workers() if process.is_executor]
+            case Sleeper.HOST:
+                return [family(process, self._of_workers()) for process in self._of_workers() if process.is_executor]
+            case _:
+                return [[process] for process in python_workers(self._of_workers())]
+
+    def _replace_driver(self, planned: Pause) -> None:
+        """The driver sleeps, a second one takes the job over, the first one wakes up: it must find out, and end."""
+        asleep = self._supervisor.replace()
+        epoch, until = self._epoch(), time.monotonic() + planned.duration_s
+        self._wait("the first driver's time to wake", lambda: time.monotonic() >= until)
+        self._wait("an epoch of the second driver", lambda: self._epoch() > epoch)
+        asleep.wake()
+        self._wait("the first driver to end", lambda: asleep.is_gone)
+        if not asleep.is_fenced:
+            raise ChaosError(f"the driver that lost the job ended, and did not say why:\n{tail(asleep.log)}")
+
+    def _wake(self) -> None:
+        now = time.monotonic()
+        for until, process in self._paused:
+            if now >= until:
+                send(process, signal.SIGCONT)
+        self._paused = [(until, process) for until, process in self._paused if now < until]
 
     def _strike(self, planned: Kill) -> bool:
         """Whether there was something to kill."""
@@ -98,10 +162,12 @@ class Rampage:
     def _victims(self, target: Target) -> list[Process]:
         if target is Target.DRIVER_JVM:
             return [process for process in self._supervisor.processes() if process.is_driver_jvm]
-        processes = [process for worker in self._cluster.workers for process in worker.processes()]
         if target is Target.EXECUTOR:
-            return [process for process in processes if process.is_executor]
-        return python_workers(processes)
+            return [process for process in self._of_workers() if process.is_executor]
+        return python_workers(self._of_workers())
+
+    def _of_workers(self) -> list[Process]:
+        return [process for worker in self._cluster.workers for process in worker.processes()]
 
     def _wait(self, what: str, is_true: Callable[[], bool], *, may_finish: bool = True) -> None:
         """Look until it is true, and keep the driver alive meanwhile; fails if the job stands still."""
@@ -115,6 +181,7 @@ class Rampage:
                 raise ChaosError(
                     f"no epoch after {epoch} for {PATIENCE_S} s, waiting for {what}:\n{self._supervisor.tail()}"
                 )
+            self._wake()
             self._supervisor.look(epoch)
             time.sleep(LOOK_S)
 
@@ -123,3 +190,11 @@ class Rampage:
 
     def _elapsed_s(self) -> float:
         return time.monotonic() - self._started
+
+
+def family(parent: Process, processes: Sequence[Process]) -> list[Process]:
+    """A process and all that it started, by parents."""
+    found = [parent]
+    for process in found:
+        found += [child for child in processes if child.parent == process.pid]
+    return found

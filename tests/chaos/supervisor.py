@@ -3,19 +3,89 @@
 from __future__ import annotations
 
 import os
+import signal
+import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
-from ..integration.processes import Process, end_session, session_processes
+from ..integration.processes import Process, end_session, send, session_processes
 
 #: A driver that fails so often with no epoch between is not a victim of chaos, but broken.
 MAX_FAILURES = 5
 
+#: What a driver says that has lost its job to another one.
+FENCED = "this driver must stop"
+
 
 class DriverFailedError(Exception):
     """The driver fails again and again, and the job does not advance."""
+
+
+class Asleep:
+    """A driver that is paused, with its JVM, while another one has the job."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        self.process = process
+        self.log = log
+
+    def pause(self, store: Path) -> None:
+        """At a moment when it does not hold the lock of the sink's store: nobody could take its job over then.
+
+        A server of a database would end the transaction of a client that is gone for so long.
+        """
+        self._stop()
+        while is_locked(store):
+            self.wake()
+            time.sleep(0.05)
+            self._stop()
+
+    def _stop(self) -> None:
+        """Until nothing runs: what is forked meanwhile too."""
+        stopped: set[int] = set()
+        while running := [each for each in session_processes(self.process.pid) if each.pid not in stopped]:
+            for each in running:
+                send(each, signal.SIGSTOP)
+                stopped.add(each.pid)
+        # They stop a moment later.
+        time.sleep(0.2)
+
+    def wake(self) -> None:
+        for each in session_processes(self.process.pid):
+            send(each, signal.SIGCONT)
+
+    def end(self) -> None:
+        end_session(self.process.pid)
+        self.process.wait()
+
+    @property
+    def is_gone(self) -> bool:
+        return self.process.poll() is not None
+
+    @property
+    def is_fenced(self) -> bool:
+        """Whether it ended, and said that it has lost the job."""
+        return self.process.poll() not in (None, 0) and FENCED in self.log.read_text(errors="replace")
+
+
+def is_locked(store: Path) -> bool:
+    """Whether somebody has begun to write into the database, and has not ended."""
+    if not store.exists():
+        return False
+    with closing(sqlite3.connect(store, timeout=0, isolation_level=None)) as database:
+        try:
+            database.execute("begin immediate")
+            database.execute("rollback")
+        except sqlite3.OperationalError:
+            return True
+    return False
+
+
+def tail(log: Path) -> str:
+    return log.read_text(errors="replace")[-3000:]
 
 
 class Supervisor:
@@ -29,6 +99,7 @@ class Supervisor:
         self.failures = 0
         self._failures_in_a_row = 0
         self._last_epoch = 0
+        self._asleep: list[Asleep] = []
         self._process = self._start()
 
     @property
@@ -63,12 +134,22 @@ class Supervisor:
         self.stop()
         self._process = self._start()
 
+    def replace(self) -> Asleep:
+        """Pause the driver with its JVM, and start another one for the same job; the first one, for `wake`."""
+        asleep = Asleep(self._process, self.log)
+        asleep.pause(self._folder / "latest.db")
+        self._asleep.append(asleep)
+        self._process = self._start()
+        return asleep
+
     def stop(self) -> None:
+        for asleep in self._asleep:
+            asleep.end()
         end_session(self._process.pid)
         self._process.wait()
 
     def tail(self) -> str:
-        return self.log.read_text(errors="replace")[-3000:]
+        return tail(self.log)
 
     def _start(self) -> subprocess.Popen[bytes]:
         self.starts += 1

@@ -1,4 +1,4 @@
-"""Whatever is killed, and whenever: the output and the state are as if nothing had happened."""
+"""Whatever is killed or paused, and whenever: the output and the state are as if nothing had happened."""
 
 from __future__ import annotations
 
@@ -10,11 +10,19 @@ import pytest
 from ..integration.servers import standalone_cluster
 from ..integration.tally import Tally
 from .kills import epochs_for, plan_kills
+from .pauses import CLUSTER_TIMEOUTS, TIMEOUTS, plan_pauses
 from .rampage import Rampage
 
-KILLS = int(os.environ.get("CHAOS_KILLS") or 25)
+KILLS = int(os.environ.get("CHAOS_KILLS") or 15)
+PAUSES = int(os.environ.get("CHAOS_PAUSES") or 4)
 SEED = int(os.environ.get("CHAOS_SEED") or random.SystemRandom().randrange(1_000_000))
-REPEAT = f"seed {SEED}, {KILLS} kills; repeat with: make chaos KILLS={KILLS} SEED={SEED}"
+REPEAT = (
+    f"seed {SEED}, {KILLS} kills, {PAUSES} pauses; "
+    f"repeat with: make chaos-processes KILLS={KILLS} PAUSES={PAUSES} SEED={SEED}"
+)
+
+#: Two drivers at once have room for their executors: each takes half of the cluster.
+SETTINGS = TIMEOUTS | {"spark.cores.max": "2", "spark.executor.cores": "1", "spark.executor.memory": "512m"}
 
 
 @pytest.fixture
@@ -23,16 +31,22 @@ def show(request):
     return request.config.pluginmanager.getplugin("terminalreporter").write_line
 
 
-@pytest.mark.timeout(600 + 60 * KILLS)
-def test_a_job_whose_processes_are_killed_at_random_is_exact(tmp_path, show):
+@pytest.mark.timeout(600 + 60 * (KILLS + PAUSES))
+def test_a_job_whose_processes_are_killed_and_paused_at_random_is_exact(tmp_path, show):
     show(f"\nchaos: {REPEAT}")
-    job = Tally.of_epochs(epochs_for(KILLS))
+    epochs = epochs_for(KILLS, PAUSES)
+    job = Tally.of_epochs(epochs, has_latest=True)
+    blows = sorted(
+        [*plan_kills(SEED, KILLS, epochs, PAUSES), *plan_pauses(SEED, PAUSES, epochs)],
+        key=lambda blow: blow.after_epoch,
+    )
     try:
-        with standalone_cluster(tmp_path) as cluster:
-            outcome = Rampage(cluster, job.write(tmp_path / "job")).run(plan_kills(SEED, KILLS, epochs_for(KILLS)))
+        with standalone_cluster(tmp_path, cores=2, settings=CLUSTER_TIMEOUTS) as cluster:
+            outcome = Rampage(cluster, job.write(tmp_path / "job"), SETTINGS).run(blows)
         exact = job.assert_exact(tmp_path / "job", tmp_path / "expected")
     except BaseException as error:
         error.add_note(f"chaos: {REPEAT}")
         raise
     show(f"chaos: seed {SEED}: {outcome}; {exact}")
     assert outcome.kills.total() == KILLS
+    assert outcome.pauses.total() == PAUSES

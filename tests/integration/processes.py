@@ -50,11 +50,16 @@ def python_workers(processes: list[Process]) -> list[Process]:
 
 def kill(process: Process) -> bool:
     """SIGKILL, unless it is gone already; whether it was there."""
+    return send(process, signal.SIGKILL)
+
+
+def send(process: Process, number: signal.Signals) -> bool:
+    """Send a signal, unless it is gone already; whether it was there."""
     now = _read(process.pid, process.session)
     if now is None or now.start_ticks != process.start_ticks:
         return False
     try:
-        os.kill(process.pid, signal.SIGKILL)
+        os.kill(process.pid, number)
     except ProcessLookupError:
         return False
     return True

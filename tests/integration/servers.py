@@ -107,27 +107,38 @@ class Cluster:
 
 @contextmanager
 def standalone_cluster(
-    folder: Path, *, workers: int = 2, environments: Sequence[Mapping[str, str]] = ()
+    folder: Path,
+    *,
+    workers: int = 2,
+    cores: int = 1,
+    environments: Sequence[Mapping[str, str]] = (),
+    settings: Mapping[str, str] | None = None,
 ) -> Iterator[Cluster]:
-    """A master and its workers, one core each; each has caches of its own for state and bundles, as a host has.
+    """A master and its workers, of so many cores; each has caches of its own for state and bundles, as a host has.
 
-    `environments` are further variables, of the first worker first.
+    `environments` are further variables, of the first worker first; `settings` are of the master and the workers
+    themselves.
     """
+    options = " ".join(f"-D{name}={value}" for name, value in (settings or {}).items())
     port, page = free_port(), free_port()
     master = [str(SPARK_CLASS), "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1"]
     master += ["--port", str(port), "--webui-port", str(page)]
     with ExitStack() as stack:
-        server = stack.enter_context(running(master, folder / "master.log"))
+        server = stack.enter_context(running(master, folder / "master.log", SPARK_DAEMON_JAVA_OPTS=options))
         wait_for_port(port, server)
         url = f"spark://127.0.0.1:{port}"
         started = []
         for number in range(workers):
-            worker = [str(SPARK_CLASS), "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1"]
-            worker += ["--cores", "1", "--memory", "1g", "--webui-port", "0"]
+            # Addresses of their own: to Spark they are different hosts, which matters for second attempts and shuffles.
+            host = f"127.0.0.{number + 1}"
+            worker = [str(SPARK_CLASS), "org.apache.spark.deploy.worker.Worker", "--host", host]
+            worker += ["--cores", str(cores), "--memory", "1g", "--webui-port", "0"]
             worker += ["--work-dir", str(folder / f"worker-{number}"), url]
             caches = {
                 "ARROYO_STATE_CACHE": str(folder / f"cache-{number}"),
                 "ARROYO_UDF_CACHE": str(folder / f"udf-cache-{number}"),
+                "SPARK_DAEMON_JAVA_OPTS": options,
+                "SPARK_LOCAL_IP": host,
             }
             environment = caches | dict(environments[number] if number < len(environments) else {})
             started.append(stack.enter_context(running(worker, folder / f"worker-{number}.log", **environment)))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,6 +58,10 @@ nodes:
   - {{id: both, operator: std.union, inputs: [timed_bids, timed_ticks]}}
   - {{id: windows, operator: filesystem.sink, inputs: [tally], config: {{path: {folder}/windows}}}}
   - {{id: rows, operator: filesystem.sink, inputs: [both], config: {{path: {folder}/rows}}}}
+{latest}"""
+
+LATEST = """\
+  - {{id: latest, operator: chaos.latest, inputs: [tally], config: {{path: {folder}/latest.db, {pause}}}}}
 """
 
 BIDS = """
@@ -77,18 +82,38 @@ class Tally:
     rows_per_epoch: int
     #: Events per second of each source; None for as fast as it can.
     rate: int | None = None
+    #: Whether the windows also go to a sink in which the last writer wins.
+    has_latest: bool = False
+    #: The epoch before whose commit there the driver stops itself, once; 0 for none.
+    pause_epoch: int = 0
 
     @classmethod
-    def of_epochs(cls, epochs: int, *, rows_per_epoch: int = 8000, rate: int = 40_000) -> Tally:
+    def of_epochs(
+        cls,
+        epochs: int,
+        *,
+        rows_per_epoch: int = 8000,
+        rate: int = 40_000,
+        has_latest: bool = False,
+        pause_epoch: int = 0,
+    ) -> Tally:
         """About so many epochs: each ends when each of the four source subtasks has given its share."""
-        return cls(events=epochs * rows_per_epoch // 2, rows_per_epoch=rows_per_epoch, rate=rate)
+        return cls(
+            events=epochs * rows_per_epoch // 2,
+            rows_per_epoch=rows_per_epoch,
+            rate=rate,
+            has_latest=has_latest,
+            pause_epoch=pause_epoch,
+        )
 
     def write(self, folder: Path, *, is_paced: bool = True) -> Path:
         """The pipeline's file, in `folder`, where its state and its output go too."""
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / "pipeline.yaml"
         rate = f"rate: {self.rate}," if self.rate and is_paced else ""
-        path.write_text(PIPELINE.format(**self._values(folder), rate=rate, rows=self.rows_per_epoch))
+        pause = f"marker: {folder}/paused, pause_epoch: {self.pause_epoch}" if self.pause_epoch and is_paced else ""
+        latest = LATEST.format(folder=folder, pause=pause) if self.has_latest else ""
+        path.write_text(PIPELINE.format(**self._values(folder), rate=rate, rows=self.rows_per_epoch, latest=latest))
         return path
 
     def assert_exact(self, folder: Path, scratch: Path) -> str:
@@ -98,6 +123,9 @@ class Tally:
             windows = _assert_equal(
                 db, "windows", f"select * from read_parquet('{folder}/windows/part-*.parquet')", WINDOWS
             )
+            if self.has_latest:
+                db.register("latest_windows", read_latest(folder))
+                _assert_equal(db, "latest windows", "select * from latest_windows", LATEST_WINDOWS)
             state = read_state(folder)
             for name, table in state.items():
                 db.register(f"state_{name}", table)
@@ -156,6 +184,10 @@ WINDOWS = f"""
         max(amount)
     from events group by all
 """
+LATEST_WINDOWS = f"""
+    select * from ({WINDOWS}) as windows(key, stream, moment, count, total, greatest)
+    qualify row_number() over (partition by key, stream order by moment desc) = 1
+"""
 TOTALS = "select key, count(*), sum(amount)::bigint from events group by key"
 GREATEST = "select key, max(moment), max(amount) from events group by key"
 STATE_TOTALS = """
@@ -172,6 +204,16 @@ def read_state(folder: Path) -> dict[str, pa.Table]:
     metadata = backend.load_checkpoint_metadata(JOB, epoch)
     tables = {name: read_table(backend.storage, metadata, JOB, name) for name in ("windows", "greatest", "totals")}
     return tables | {name: read_table(backend.storage, metadata, name, "s") for name in ("bids", "ticks")}
+
+
+def read_latest(folder: Path) -> pa.Table:
+    """What the sink keeps in which the last writer wins."""
+    with closing(sqlite3.connect(folder / "latest.db")) as database:
+        rows = database.execute("select key, stream, moment, count, total, greatest from latest").fetchall()
+    names = ["key", "stream", "moment", "count", "total", "greatest"]
+    columns = [pa.array(column, pa.int64()) for column in zip(*rows, strict=True)]
+    table = pa.table(columns, names=names)
+    return table.set_column(2, "moment", table.column("moment").cast(pa.timestamp("us", "UTC")))
 
 
 def published_epoch(folder: Path) -> int:

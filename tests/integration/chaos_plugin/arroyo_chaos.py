@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from arroyo_chaos_latest import LatestConstructor
 from arroyo_chaos_tally import TallyConstructor
 from google.protobuf import json_format, struct_pb2
 
@@ -130,3 +131,4 @@ def arroyo_register(registry: Registry) -> None:
     registry.add("chaos.strike", ChaosConstructor())
     registry.add("chaos.stuck", StuckConstructor())
     registry.add("chaos.tally", TallyConstructor())
+    registry.add("chaos.latest", LatestConstructor())
