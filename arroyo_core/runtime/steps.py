@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from arroyo_core.api import Clock, SourceFinishType
-from arroyo_core.errors import ExchangeError
+from arroyo_core.errors import ExchangeError, StateError
 from arroyo_core.graph.plan import Plan
 from arroyo_core.plugin import PluginSet
 from arroyo_core.proto import exchange_pb2 as pb
@@ -39,7 +39,7 @@ from arroyo_core.runtime.results import EpochResult, epoch_result, merge_notes
 from arroyo_core.runtime.start import Start, StartOptions, resolve_start
 from arroyo_core.runtime.udf_changes import record_udfs
 from arroyo_core.state import ParquetBackend, merge_operator_metadata
-from arroyo_core.state.failures import DamagedStateError, StorageError
+from arroyo_core.state.failures import StorageError
 
 #: An epoch is looked at so many times before it may be given up; its tasks tell as often where they are.
 LOOKS = 10
@@ -152,10 +152,11 @@ class JobSteps:
         checkpoint = self._epochs[epoch].checkpoint
         try:
             self._backend.check_written(checkpoint)
-        except DamagedStateError:
+            self._backend.publish(checkpoint)
+        except StateError:
+            # A driver that sleeps anywhere in here, and is replaced, misses files that are deleted with old epochs.
             self._check_turn(epoch)
             raise
-        self._backend.publish(checkpoint)
         self._options = self._options.after_publication()
         return Published(epoch, needs_commit=checkpoint.needs_commit)
 

@@ -15,8 +15,8 @@ from arroyo_core.runtime.controller import replay
 from arroyo_core.runtime.events import Committed, EpochAccepted, Lane, Published, StopMode, read_events
 from arroyo_core.runtime.lanes import InlineLanes, ThreadLanes
 from arroyo_core.runtime.local import LocalExecutor
-from arroyo_core.state import FencedError
-from arroyo_core.state.failures import DamagedStateError
+from arroyo_core.state import FencedError, StorageProvider
+from arroyo_core.state.failures import DamagedStateError, MissingFileError
 
 #: Publish an epoch before the next one runs, or after.
 ORDERS = [(Lane.PUBLISH, Lane.COLLECT, Lane.RUN), (Lane.RUN, Lane.PUBLISH, Lane.COLLECT)]
@@ -293,6 +293,25 @@ def test_an_older_driver_is_fenced_out_by_a_newer_one(lab, order):
     lab.run(LINE, **EVERY)
     with pytest.raises(FencedError):
         lab.go_on_until(old, Committed, 100)
+    assert lab.trace.numbers() == Counter(range(20))
+
+
+def test_a_driver_that_sleeps_while_it_publishes_is_fenced_out(lab, monkeypatch):
+    """What it had half written is deleted with the epoch meanwhile: that is no fault of the storage."""
+    old = lab.job(LINE, **EVERY)
+    lab.run_until(old, Committed, 1)
+    create = StorageProvider.put_if_absent
+    asleep = iter([True])
+
+    def sleep(storage, path, data):
+        if path.endswith("/2/checkpoint.metadata") and next(asleep, False):
+            lab.run(LINE, **EVERY)
+            raise MissingFileError(f"cannot create {path}: there is no such bucket or folder")
+        return create(storage, path, data)
+
+    monkeypatch.setattr(StorageProvider, "put_if_absent", sleep)
+    with pytest.raises(FencedError, match="generation 2 owns the job now"):
+        lab.go_on_until(old, Committed, 2)
     assert lab.trace.numbers() == Counter(range(20))
 
 
