@@ -40,10 +40,6 @@ _SETTINGS = (
         "raise spark.driver.maxResultSize",
     ),
     (re.compile(r"Kryo serialization failed: Buffer overflow[^\n]*"), "raise spark.kryoserializer.buffer.max"),
-    (
-        re.compile(r"Cannot run program \"[^\"]*python[^\"]*\"[^\n]*"),
-        "set PYSPARK_PYTHON to a Python that every executor has",
-    ),
     (re.compile(r"Task not serializable|Task serialization failed[^\n]*"), ""),
 )
 

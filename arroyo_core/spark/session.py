@@ -149,11 +149,11 @@ def active_spark() -> Spark | None:
         session = SparkSession.getActiveSession()
         if session is not None and is_connect(session):
             return session
-    context: SparkContext | None = None
-    if "pyspark.core.context" in sys.modules:
-        from pyspark import SparkContext
+    if not {"pyspark.core.context", "pyspark.context"} & sys.modules.keys():
+        return None
+    from pyspark import SparkContext
 
-        context = SparkContext._active_spark_context
+    context: SparkContext | None = SparkContext._active_spark_context
     return context
 
 
@@ -173,8 +173,8 @@ def check_whole_pyspark(master: str) -> None:
     """Raise `SetupError` where pyspark can only reach Spark Connect, and another master is asked for."""
     if find_spec("pyspark") is None:
         raise SetupError("pyspark is not installed: pip install pyspark")
-    # The thin client has no `core`.
-    if find_spec("pyspark.core") is None:
+    # The thin client has no contexts; before Spark 4 they were elsewhere.
+    if find_spec("pyspark.core") is None and find_spec("pyspark.context") is None:
         raise SetupError(
             f"this Python has pyspark-client, which only reaches Spark Connect, and cannot start Spark on {master}: "
             "give --master sc://host:15002, or install all of it (pip uninstall pyspark-client; pip install pyspark)"

@@ -18,6 +18,7 @@ from arroyo_core.spark.executor import (
     SparkWorkerError,
     _without_java,
 )
+from arroyo_core.spark.missing import MissingPackageError
 
 CALL = "An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.\n"
 ABORTED = f"{CALL}: org.apache.spark.SparkException: Job aborted due to stage failure: "
@@ -51,11 +52,6 @@ REFUSED = {
         f"Buffer overflow. Available: 0, required: 3145734. To avoid this, increase spark.kryoserializer.buffer.max "
         f"value.{STACK}",
         "raise spark.kryoserializer.buffer.max",
-    ),
-    "no Python": (
-        f'{LOST_TASK}executor driver): java.io.IOException: Cannot run program "/no/such/python3": error=2, No such '
-        f"file or directory{STACK}Caused by: java.io.IOException: error=2, No such file or directory{STACK}",
-        "Cannot run program .*PYSPARK_PYTHON",
     ),
     "a task that cannot be sent": (
         f"{ABORTED}Task not serializable: java.io.NotSerializableException: com.acme.Codec{STACK}",
@@ -117,7 +113,16 @@ def test_what_a_restart_may_not_meet_is_tried_again(text):
             "java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.\nThis stopped",
             SparkLostError,
         ),
-        ("Traceback (most recent call last):\n  File x\nModuleNotFoundError: No module named 'acme'\n", SparkTaskError),
+        ("Traceback (most recent call last):\n  File x\nAttributeError: module 'acme' has no 'f'\n", SparkTaskError),
+        (
+            "Traceback (most recent call last):\n  File x\nModuleNotFoundError: No module named 'acme'\n",
+            MissingPackageError,
+        ),
+        (
+            f'{LOST_TASK}executor driver): java.io.IOException: Cannot run program "/no/python3": error=2, No such '
+            f"file or directory{STACK}Caused by: java.io.IOException: error=2, No such file or directory{STACK}",
+            MissingPackageError,
+        ),
     ],
 )
 def test_other_failures_keep_their_own_words(text, kind):

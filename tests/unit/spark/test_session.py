@@ -92,7 +92,7 @@ def test_a_jvm_of_spark_submit_gets_no_options_any_more():
 
 
 def test_the_thin_client_says_what_it_cannot_do(monkeypatch):
-    found = {"pyspark": object(), "pyspark.core": None}
+    found = {"pyspark": object(), "pyspark.core": None, "pyspark.context": None}
     monkeypatch.setattr(session_module, "find_spec", lambda name: found[name])
     with pytest.raises(SetupError, match=r"pyspark-client, which only reaches Spark Connect.*on local\[2\]: give"):
         start_spark("job", master="local[2]")
