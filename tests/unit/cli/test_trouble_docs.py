@@ -33,7 +33,7 @@ def run_console(block: str, capsys) -> int:
 
 
 def damage_latest(folder: Path) -> None:
-    (victim,) = folder.glob("state/shares/checkpoints/2/table-orders-f-*.parquet")
+    (victim,) = folder.glob("state/shares/checkpoints/2/table-orders-s-*.parquet")
     data = bytearray(victim.read_bytes())
     data[len(data) // 2] ^= 1
     victim.write_bytes(data)
