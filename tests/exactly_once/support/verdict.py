@@ -135,7 +135,13 @@ def placeless(tables: Tables) -> Tables:
         return str(row[0]).startswith(('"plan', '"seen-'))
 
     return {
-        name: Counter({row: count for row, count in rows.items() if not (name.endswith(" files.f") and is_place(row))})
+        name: Counter(
+            {
+                row: count
+                for row, count in rows.items()
+                if not (name.endswith((" files.f", " files.s")) and is_place(row))
+            }
+        )
         for name, rows in tables.items()
     }
 
