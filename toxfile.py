@@ -64,7 +64,7 @@ def test_arguments(environment: str) -> list[str]:
         folders = ("bench", "bench_operators", "lives", "golden", "nexmark", "exactly_once", "adversary")
         return [f"tests/{folder}" for folder in folders]
     if environment == INTEGRATION:
-        return ["tests/integration", "tests/chaos", "tests/soak"]
+        return ["tests/integration", "tests/chaos", "tests/soak", "tests/scale"]
     subject = distribution_of(environment)
     if subject is None:
         return []
