@@ -149,8 +149,9 @@ class _Peaks(threading.Thread):
             for process in processes:
                 name = process.pid, process.start_ticks
                 kind, peak = self._peaks.get(name, ("", 0))
-                # A worker is known by its parent, which may be gone before it.
-                kind = kind if kind == WORKER else kind_of(process, processes)
+                # A worker is known by its parent, which may be gone before it; what is about to end has no command.
+                if kind != WORKER and process.command:
+                    kind = kind_of(process, processes)
                 self._peaks[name] = kind, max(_peak_bytes(process.pid), peak)
 
     def stop(self) -> None:
