@@ -65,7 +65,7 @@ class ExpiringKeyedTimeTableConfig(_message.Message):
     def __init__(self, table_name: _Optional[str] = ..., description: _Optional[str] = ..., retention_us: _Optional[int] = ..., generational: _Optional[bool] = ..., schema: _Optional[_Union[StateSchema, _Mapping]] = ...) -> None: ...
 
 class StateFile(_message.Message):
-    __slots__ = ("path", "size_bytes", "checksum", "rows", "delete_rows", "epoch", "subtask_index", "min_key_hash", "max_key_hash", "min_timestamp_us", "max_timestamp_us", "compaction_generation", "live_key_start", "live_key_end", "live_from_us", "state_version", "footer_checksum")
+    __slots__ = ("path", "size_bytes", "checksum", "rows", "delete_rows", "epoch", "subtask_index", "min_key_hash", "max_key_hash", "min_timestamp_us", "max_timestamp_us", "compaction_generation", "live_key_start", "live_key_end", "live_from_us", "state_version", "footer_checksum", "memory_bytes", "part")
     PATH_FIELD_NUMBER: _ClassVar[int]
     SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
     CHECKSUM_FIELD_NUMBER: _ClassVar[int]
@@ -83,6 +83,8 @@ class StateFile(_message.Message):
     LIVE_FROM_US_FIELD_NUMBER: _ClassVar[int]
     STATE_VERSION_FIELD_NUMBER: _ClassVar[int]
     FOOTER_CHECKSUM_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
     path: str
     size_bytes: int
     checksum: bytes
@@ -100,18 +102,32 @@ class StateFile(_message.Message):
     live_from_us: int
     state_version: int
     footer_checksum: bytes
-    def __init__(self, path: _Optional[str] = ..., size_bytes: _Optional[int] = ..., checksum: _Optional[bytes] = ..., rows: _Optional[int] = ..., delete_rows: _Optional[int] = ..., epoch: _Optional[int] = ..., subtask_index: _Optional[int] = ..., min_key_hash: _Optional[int] = ..., max_key_hash: _Optional[int] = ..., min_timestamp_us: _Optional[int] = ..., max_timestamp_us: _Optional[int] = ..., compaction_generation: _Optional[int] = ..., live_key_start: _Optional[int] = ..., live_key_end: _Optional[int] = ..., live_from_us: _Optional[int] = ..., state_version: _Optional[int] = ..., footer_checksum: _Optional[bytes] = ...) -> None: ...
+    memory_bytes: int
+    part: int
+    def __init__(self, path: _Optional[str] = ..., size_bytes: _Optional[int] = ..., checksum: _Optional[bytes] = ..., rows: _Optional[int] = ..., delete_rows: _Optional[int] = ..., epoch: _Optional[int] = ..., subtask_index: _Optional[int] = ..., min_key_hash: _Optional[int] = ..., max_key_hash: _Optional[int] = ..., min_timestamp_us: _Optional[int] = ..., max_timestamp_us: _Optional[int] = ..., compaction_generation: _Optional[int] = ..., live_key_start: _Optional[int] = ..., live_key_end: _Optional[int] = ..., live_from_us: _Optional[int] = ..., state_version: _Optional[int] = ..., footer_checksum: _Optional[bytes] = ..., memory_bytes: _Optional[int] = ..., part: _Optional[int] = ...) -> None: ...
+
+class StagedFile(_message.Message):
+    __slots__ = ("path", "size_bytes", "checksum")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    CHECKSUM_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    size_bytes: int
+    checksum: bytes
+    def __init__(self, path: _Optional[str] = ..., size_bytes: _Optional[int] = ..., checksum: _Optional[bytes] = ...) -> None: ...
 
 class GlobalKeyedTableSubtaskCheckpointMetadata(_message.Message):
-    __slots__ = ("files", "commit_data")
+    __slots__ = ("files", "commit_data", "commit_file")
     FILES_FIELD_NUMBER: _ClassVar[int]
     COMMIT_DATA_FIELD_NUMBER: _ClassVar[int]
+    COMMIT_FILE_FIELD_NUMBER: _ClassVar[int]
     files: _containers.RepeatedCompositeFieldContainer[StateFile]
     commit_data: bytes
-    def __init__(self, files: _Optional[_Iterable[_Union[StateFile, _Mapping]]] = ..., commit_data: _Optional[bytes] = ...) -> None: ...
+    commit_file: StagedFile
+    def __init__(self, files: _Optional[_Iterable[_Union[StateFile, _Mapping]]] = ..., commit_data: _Optional[bytes] = ..., commit_file: _Optional[_Union[StagedFile, _Mapping]] = ...) -> None: ...
 
 class GlobalKeyedTableTaskCheckpointMetadata(_message.Message):
-    __slots__ = ("files", "commit_data_by_subtask")
+    __slots__ = ("files", "commit_data_by_subtask", "commit_files_by_subtask")
     class CommitDataBySubtaskEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -119,11 +135,20 @@ class GlobalKeyedTableTaskCheckpointMetadata(_message.Message):
         key: int
         value: bytes
         def __init__(self, key: _Optional[int] = ..., value: _Optional[bytes] = ...) -> None: ...
+    class CommitFilesBySubtaskEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: int
+        value: StagedFile
+        def __init__(self, key: _Optional[int] = ..., value: _Optional[_Union[StagedFile, _Mapping]] = ...) -> None: ...
     FILES_FIELD_NUMBER: _ClassVar[int]
     COMMIT_DATA_BY_SUBTASK_FIELD_NUMBER: _ClassVar[int]
+    COMMIT_FILES_BY_SUBTASK_FIELD_NUMBER: _ClassVar[int]
     files: _containers.RepeatedCompositeFieldContainer[StateFile]
     commit_data_by_subtask: _containers.ScalarMap[int, bytes]
-    def __init__(self, files: _Optional[_Iterable[_Union[StateFile, _Mapping]]] = ..., commit_data_by_subtask: _Optional[_Mapping[int, bytes]] = ...) -> None: ...
+    commit_files_by_subtask: _containers.MessageMap[int, StagedFile]
+    def __init__(self, files: _Optional[_Iterable[_Union[StateFile, _Mapping]]] = ..., commit_data_by_subtask: _Optional[_Mapping[int, bytes]] = ..., commit_files_by_subtask: _Optional[_Mapping[int, StagedFile]] = ...) -> None: ...
 
 class ExpiringKeyedTimeTableSubtaskCheckpointMetadata(_message.Message):
     __slots__ = ("files",)

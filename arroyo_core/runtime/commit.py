@@ -45,7 +45,7 @@ def commit_epoch(
                 token=token,
                 metrics=metrics,
             )
-            data = commit_data(staged[node.id])
+            data = commit_data(staged[node.id], backend.storage)
             # Nothing between this and the commit: a driver may be paused anywhere.
             backend.check_commit(token.epoch)
             with Boundary(task, token.epoch, metrics, Stopwatch()):

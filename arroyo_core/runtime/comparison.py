@@ -29,7 +29,7 @@ from arroyo_core.runtime.setting_changes import (
 )
 from arroyo_core.state.compatibility import derive_mismatch, derive_version_mismatch
 from arroyo_core.state.config import uses_two_phase_commit
-from arroyo_core.state.merge import operators_by_id, table_files
+from arroyo_core.state.merge import operators_by_id, staged_bytes, table_files
 
 #: The property of a checkpoint that holds the pipeline's `RecordedNodes`.
 NODES = "nodes"
@@ -286,7 +286,7 @@ def _stored_table(name: str, table: TableCheckpointMetadata, *, is_pending: bool
         name=name,
         rows=sum(file.rows for file in files.values()),
         size_bytes=sum(file.size_bytes for file in files.values()),
-        is_pending=is_pending and bool(table.global_keyed.commit_data_by_subtask),
+        is_pending=is_pending and bool(staged_bytes(table)),
     )
 
 

@@ -14,7 +14,7 @@ from arroyo_core.state.failures import EpochTakenError, FencedError, Incompatibl
 from arroyo_core.state.global_keyed_map import GlobalKeyedTable, GlobalKeyedTableCheckpointer, GlobalKeyedView
 from arroyo_core.state.key_views import KeyTimeView, LastKeyValueView, Matches
 from arroyo_core.state.keys import hash_key
-from arroyo_core.state.merge import commit_data, merge_operator_metadata
+from arroyo_core.state.merge import merge_operator_metadata
 from arroyo_core.state.messages import (
     CheckpointMessage,
     CommitData,
@@ -34,6 +34,7 @@ from arroyo_core.state.messages import (
 from arroyo_core.state.parquet import BackingStore, ParquetBackend, StateBackend
 from arroyo_core.state.partitioned import PartitionedKeyedView
 from arroyo_core.state.protocol import Resolution, ResolutionKind
+from arroyo_core.state.staged import commit_data
 from arroyo_core.state.storage import StorageProvider, get_storage_provider
 from arroyo_core.state.table_manager import TableManager
 from arroyo_core.state.time_views import ExpiringTimeKeyView

@@ -72,7 +72,7 @@ def sweep(folder: Path, limits: CacheLimits, *, now_s: float) -> None:
     for inner, _, _ in os.walk(folder, topdown=False):
         if Path(inner) != folder:
             with contextlib.suppress(OSError):
-                os.rmdir(inner)
+                Path(inner).rmdir()
 
 
 def choose_removals(files: Iterable[CachedFile], limits: CacheLimits, *, now_s: float) -> list[CachedFile]:

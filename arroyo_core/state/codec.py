@@ -11,6 +11,9 @@ from arroyo_core.state.failures import StateValueError, UnsupportedStateVersionE
 
 Decoder = Callable[[bytes], Any]
 
+#: One key or value, which must fit into a chunk of a column.
+MAX_ENCODED_BYTES = 2**29
+
 _ENCODER = msgspec.msgpack.Encoder(order="deterministic")
 
 
@@ -34,12 +37,18 @@ class MigratableState:
 def encode(value: Any, *, table: str, what: str) -> bytes:
     """The msgpack of a key or value; equal ones have equal bytes."""
     try:
-        return _ENCODER.encode(value)
+        encoded = _ENCODER.encode(value)
     except (TypeError, ValueError, OverflowError) as error:
         raise StateValueError(
             f"table {table!r} cannot hold the {what} {value!r:.200}: {error} (allowed: None, bool, int of 64 bits, "
             "float, str, bytes, datetime, tuples, lists, dicts, dataclasses, msgspec structs)"
         ) from error
+    if len(encoded) > MAX_ENCODED_BYTES:
+        raise StateValueError(
+            f"table {table!r} cannot hold a {what} of {len(encoded)} bytes: at most {MAX_ENCODED_BYTES} are allowed; "
+            "keep its parts under keys of their own"
+        )
+    return encoded
 
 
 def key_decoder(key_type: Any, *, table: str) -> Decoder:

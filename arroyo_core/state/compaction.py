@@ -9,23 +9,28 @@ stay for as long as a kept checkpoint needs them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
+from itertools import groupby, pairwise
 
 import numpy as np
 import pyarrow as pa
 
+from arroyo_core.ids import KeyRange
 from arroyo_core.proto.state_pb2 import StateFile
+from arroyo_core.state.chunks import combine, cut_rows
 from arroyo_core.state.config import OPERATION_COLUMN
 from arroyo_core.state.expiring_time_key_map import ExpiringTimeKeyTable
-from arroyo_core.state.files import key_hashes, key_range_parts, sort_by_key_hash
+from arroyo_core.state.files import MAX_FILE_BYTES, key_hashes, key_range_parts, sort_by_key_hash
 from arroyo_core.state.global_keyed_map import GLOBAL_KEY_VALUE_SCHEMA, GlobalKeyedTable
 from arroyo_core.state.keys import group_codes
 from arroyo_core.state.messages import Compacted, OperationCode
-from arroyo_core.state.references import carry_forward, file_order, live_range
+from arroyo_core.state.references import carry_forward, file_order, live_range, narrow, overlaps_range
 from arroyo_core.state.rows import operations
+
+#: How much larger than its file a table is in memory, where nobody has recorded it.
+_GUESSED_COMPRESSION = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +43,10 @@ class CompactionPolicy:
     level_bytes: int = 256 * 1024
     #: A merged run is split by key range into files of at most about this many rows.
     max_file_rows: int = 2_000_000
+    #: And of this many bytes in memory.
+    max_file_bytes: int = MAX_FILE_BYTES
+    #: Files are merged in slices of about this many bytes in memory.
+    max_merge_bytes: int = MAX_FILE_BYTES
     is_enabled: bool = True
 
 
@@ -73,13 +82,13 @@ def _is_full(neighbours: Sequence[_SizedRun], level: int, policy: CompactionPoli
     return levels.count(level) >= policy.fan_in or len(levels) >= policy.fan_in * len(set(levels))
 
 
-def live_bytes(file: StateFile) -> int:
-    """About how much of the file is live: key hashes are spread evenly."""
+def live_bytes(file: StateFile, whole_bytes: int) -> int:
+    """About how much is live of a file, all of which has `whole_bytes`: key hashes are spread evenly."""
     start, end = live_range(file)
     if start > end:
         return 0
     span = file.max_key_hash - file.min_key_hash + 1
-    return max(1, file.size_bytes * (end - start + 1) // span)
+    return max(1, whole_bytes * (end - start + 1) // span)
 
 
 def choose_compaction(
@@ -108,22 +117,36 @@ def _compact(
     policy: CompactionPolicy,
     is_oldest: bool,
 ) -> Compacted:
-    rows = merge_files(table, chosen, is_oldest=is_oldest)
     timestamp_column = table.format.schema.timestamp_column if isinstance(table, ExpiringTimeKeyTable) else None
-    written = []
-    for part in split_by_key_range(rows, policy.max_file_rows):
-        file = table.access.write(
-            part,
-            table_name=table.name,
-            epoch=epoch,
-            state_version=chosen[-1].state_version,
-            compaction_generation=max(file.compaction_generation for file in chosen) + 1,
-            timestamp_column=timestamp_column,
-        )
-        # The merged rows are as old as the newest of them, not as new as this epoch.
-        file.epoch, file.subtask_index = chosen[-1].epoch, chosen[-1].subtask_index
-        written.append(file)
+    written: list[StateFile] = []
+    for rows in merge_slices(table, chosen, is_oldest=is_oldest, max_bytes=policy.max_merge_bytes):
+        for part in split_rows(rows, max_rows=policy.max_file_rows, max_bytes=policy.max_file_bytes):
+            file = table.access.write(
+                combine(part),
+                table_name=table.name,
+                epoch=epoch,
+                state_version=chosen[-1].state_version,
+                compaction_generation=max(file.compaction_generation for file in chosen) + 1,
+                timestamp_column=timestamp_column,
+                part=len(written),
+            )
+            # The merged rows are as old as the newest of them, not as new as this epoch.
+            file.epoch, file.subtask_index = chosen[-1].epoch, chosen[-1].subtask_index
+            written.append(file)
     return Compacted(list(chosen), written)
+
+
+def merge_slices(
+    table: GlobalKeyedTable | ExpiringTimeKeyTable, files: Sequence[StateFile], *, is_oldest: bool, max_bytes: int
+) -> Iterator[pa.Table]:
+    """As `merge_files`, in slices by key hash of about `max_bytes` in memory, in order; only one is held at a time.
+
+    Rows of one key hash are in one slice, however many there are.
+    """
+    readers = table.access.for_each(files, table.access.rewriter)
+    for key_range in slice_key_ranges(files, table.access.task_info.key_range, max_bytes=max_bytes):
+        parts = table.access.for_each(readers, partial(_read_range, key_range))
+        yield _merge(table, files, parts, is_oldest=is_oldest)
 
 
 def merge_files(
@@ -133,9 +156,40 @@ def merge_files(
 
     With `is_oldest` nothing older exists: deletes have done their work and are left out.
     """
-    if isinstance(table, ExpiringTimeKeyTable):
-        return _merge_expiring(table, files, is_oldest=is_oldest)
-    return _merge_global(table, files, is_oldest=is_oldest)
+    key_range = table.access.task_info.key_range
+    parts = table.access.for_each(files, lambda file: table.access.read(file, key_range))
+    return _merge(table, files, parts, is_oldest=is_oldest)
+
+
+def _read_range(key_range: KeyRange, read: Callable[[KeyRange], pa.Table]) -> pa.Table:
+    return read(key_range)
+
+
+def slice_key_ranges(files: Sequence[StateFile], key_range: KeyRange, *, max_bytes: int) -> list[KeyRange]:
+    """Ranges of key hashes that cover what is live of the files, with about as many bytes of them in each: pure."""
+    own = [narrow(file, key_range) for file in files]
+    held = [live_range(file) for file in own if overlaps_range(file, key_range)]
+    if not held:
+        return []
+    first, last = min(start for start, _ in held), max(end for _, end in held)
+    total = sum(live_bytes(file, memory_bytes(file)) for file in own)
+    count = max(1, min(-(-total // max_bytes), last - first + 1))
+    cuts = [first + (last - first + 1) * number // count for number in range(count + 1)]
+    return [KeyRange(start, end - 1) for start, end in pairwise(cuts)]
+
+
+def memory_bytes(file: StateFile) -> int:
+    """What the rows of a file take in memory; a guess for files that do not say so."""
+    return file.memory_bytes or file.size_bytes * _GUESSED_COMPRESSION
+
+
+def split_rows(rows: pa.Table, *, max_rows: int, max_bytes: int) -> Iterator[pa.Table]:
+    """A sorted table in parts of about `max_rows` and at most `max_bytes`.
+
+    All rows of one hash are in one part, unless it has too many bytes: then they are in parts that follow each other.
+    """
+    for part in split_by_key_range(rows, max_rows):
+        yield from cut_rows(part, max_bytes)
 
 
 def split_by_key_range(rows: pa.Table, max_rows: int) -> list[pa.Table]:
@@ -149,20 +203,29 @@ def _runs(files: Sequence[StateFile], policy: CompactionPolicy) -> list[_SizedRu
     for _, members in groupby(ordered, key=lambda f: (f.epoch, f.subtask_index, f.compaction_generation)):
         run = tuple(sorted(members, key=file_order))
         level, limit = 0, policy.level_bytes
-        size = sum(live_bytes(file) for file in run)
+        size = sum(live_bytes(file, file.size_bytes) for file in run)
         while size > limit:
             level, limit = level + 1, limit * policy.fan_in
         runs.append(_SizedRun(run, level, run[0].state_version))
     return runs
 
 
-def _merge_global(table: GlobalKeyedTable, files: Sequence[StateFile], *, is_oldest: bool) -> pa.Table:
-    key_range = table.access.task_info.key_range
-    read = table.access.for_each(files, lambda file: table.access.read(file, key_range, is_rewritten=True))
-    parts = [part.select(GLOBAL_KEY_VALUE_SCHEMA.names) for part in read]
-    rows = sort_by_key_hash(
-        pa.concat_tables([GLOBAL_KEY_VALUE_SCHEMA.empty_table(), *(_plain(part) for part in parts)])
-    )
+def _merge(
+    table: GlobalKeyedTable | ExpiringTimeKeyTable,
+    files: Sequence[StateFile],
+    parts: Sequence[pa.Table],
+    *,
+    is_oldest: bool,
+) -> pa.Table:
+    """What is live of some rows of each of the files."""
+    if isinstance(table, ExpiringTimeKeyTable):
+        return _merge_expiring(table, files, parts, is_oldest=is_oldest)
+    return _merge_global(parts, is_oldest=is_oldest)
+
+
+def _merge_global(parts: Sequence[pa.Table], *, is_oldest: bool) -> pa.Table:
+    plain = [_plain(part.select(GLOBAL_KEY_VALUE_SCHEMA.names)) for part in parts]
+    rows = sort_by_key_hash(pa.concat_tables([GLOBAL_KEY_VALUE_SCHEMA.empty_table(), *plain]))
     if rows.num_rows == 0:
         return rows
     codes = group_codes(key_hashes(rows), [rows.column("key")])
@@ -172,18 +235,20 @@ def _merge_global(table: GlobalKeyedTable, files: Sequence[StateFile], *, is_old
     keep[newest] = True
     if is_oldest:
         keep &= operations(rows) == OperationCode.INSERT
-    return rows.filter(pa.array(keep)).combine_chunks()
+    return combine(rows.filter(pa.array(keep)))
 
 
-def _merge_expiring(table: ExpiringTimeKeyTable, files: Sequence[StateFile], *, is_oldest: bool) -> pa.Table:
-    parts = []
-    for file, read in zip(files, table.access.for_each(files, partial(table.read, is_rewritten=True)), strict=True):
-        rows = _plain(read)
+def _merge_expiring(
+    table: ExpiringTimeKeyTable, files: Sequence[StateFile], parts: Sequence[pa.Table], *, is_oldest: bool
+) -> pa.Table:
+    live = []
+    for file, read in zip(files, parts, strict=True):
+        rows = _plain(table.live_rows(file, read))
         if table.format.is_generational and file.HasField("live_from_us") and rows.num_rows:
             rows = _mark_expired(table, rows, file.live_from_us)
-        parts.append(rows)
-    rows = pa.concat_tables([table.format.empty(), *parts])
-    return table.settle(rows, is_oldest=is_oldest, cutoff_us=None).combine_chunks()
+        live.append(rows)
+    rows = pa.concat_tables([table.format.empty(), *live])
+    return combine(table.settle(rows, is_oldest=is_oldest, cutoff_us=None))
 
 
 def _mark_expired(table: ExpiringTimeKeyTable, rows: pa.Table, live_from_us: int) -> pa.Table:

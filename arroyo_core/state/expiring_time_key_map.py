@@ -21,10 +21,11 @@ from arroyo_core.proto.state_pb2 import (
     TableSubtaskCheckpointMetadata,
     TableType,
 )
+from arroyo_core.state.chunks import combine, cut_rows, take_rows
 from arroyo_core.state.config import KEY_HASH_COLUMN, decode_expiring_config, decode_schema
 from arroyo_core.state.failures import StateValueError, WrongTableKindError
 from arroyo_core.state.file_access import FileAccess
-from arroyo_core.state.files import key_hashes, key_range_parts, sort_by_key_hash
+from arroyo_core.state.files import MAX_FILE_BYTES, key_hashes, key_range_parts, sort_by_key_hash
 from arroyo_core.state.key_views import KeyTimeView, LastKeyValueView
 from arroyo_core.state.messages import CheckpointMessage, Compacted, RecordBatchData, StateMessage, TableData
 from arroyo_core.state.references import carry_forward, file_order
@@ -116,9 +117,12 @@ class ExpiringTimeKeyTable:
         kept = [file for file in self.carried if (file.path, file.live_key_start) not in replaced]
         self.carried = sorted([*kept, *compacted.files], key=file_order)
 
-    def read(self, file: StateFile, *, is_rewritten: bool = False) -> pa.Table:
+    def read(self, file: StateFile) -> pa.Table:
         """The live rows of a file; of a generational table also expired ones, which still hide older rows."""
-        rows = self.access.read(file, self.access.task_info.key_range, is_rewritten=is_rewritten)
+        return self.live_rows(file, self.access.read(file, self.access.task_info.key_range))
+
+    def live_rows(self, file: StateFile, rows: pa.Table) -> pa.Table:
+        """Those of some rows of a file that `read` gives."""
         if not file.HasField("live_from_us") or self.format.is_generational:
             return rows
         is_live = file.HasField("min_timestamp_us") and file.min_timestamp_us >= file.live_from_us
@@ -220,21 +224,22 @@ class ExpiringTimeKeyTableCheckpointer:
         table = self._table
         self._check_owner(pa.concat_tables(self._rows))
         is_oldest = not table.carried
-        written = []
+        written: list[StateFile] = []
         for part in parts_by_key_hash(self._rows):
             settled = table.settle(part, is_oldest=is_oldest, cutoff_us=cutoff_us)
-            if settled.num_rows == 0:
-                continue
-            file = table.access.write(
-                settled,
-                table_name=table.name,
-                epoch=message.epoch,
-                timestamp_column=table.format.schema.timestamp_column,
-                is_kept_warm=not message.is_last,
-            )
-            if cutoff_us is not None:
-                file.live_from_us = cutoff_us
-            written.append(file)
+            # Rows of one key hash, such as all of a table without keys, are one part.
+            for rows in cut_rows(settled, MAX_FILE_BYTES):
+                file = table.access.write(
+                    combine(rows),
+                    table_name=table.name,
+                    epoch=message.epoch,
+                    timestamp_column=table.format.schema.timestamp_column,
+                    is_kept_warm=not message.is_last,
+                    part=len(written),
+                )
+                if cutoff_us is not None:
+                    file.live_from_us = cutoff_us
+                written.append(file)
         return written
 
 
@@ -253,7 +258,7 @@ def parts_by_key_hash(tables: Sequence[pa.Table]) -> Iterator[pa.Table]:
     if not all((found[:-1] <= found[1:]).all() for found in by_table):
         order = np.argsort(hashes, kind="stable")
         for part in key_range_parts(hashes[order], max_rows):
-            yield rows.take(pa.array(order[part]))
+            yield take_rows(rows, order[part])
         return
     hashes.sort()
     starts = [0] * len(tables)

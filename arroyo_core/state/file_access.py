@@ -5,6 +5,7 @@ A remote store answers late but many at a time: files are then read and written 
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,12 +16,13 @@ from typing import TypeVar
 import pyarrow as pa
 
 from arroyo_core.ids import KeyRange, TaskInfo
-from arroyo_core.proto.state_pb2 import StateFile
+from arroyo_core.proto.state_pb2 import StagedFile, StateFile
 from arroyo_core.state import paths
 from arroyo_core.state.cache import Shelf
-from arroyo_core.state.files import FileOrigin, ReadCounts, encode_file, read_file
+from arroyo_core.state.files import FileOrigin, ReadCounts, encode_file, read_file, slice_key_range
 from arroyo_core.state.storage import StorageProvider
 
+A = TypeVar("A")
 T = TypeVar("T")
 
 
@@ -36,11 +38,11 @@ class FileAccess:
     counts: ReadCounts = field(default_factory=ReadCounts)
     _writes: list[Future[None]] = field(default_factory=list)
 
-    def for_each(self, files: Sequence[StateFile], read: Callable[[StateFile], T]) -> list[T]:
-        """`read` of each file, in order."""
-        if self.storage.is_remote and len(files) > 1:
-            return list(_pool(os.getpid()).map(read, files))
-        return [read(file) for file in files]
+    def for_each(self, items: Sequence[A], read: Callable[[A], T]) -> list[T]:
+        """`read` of each file, or of what stands for it, in order."""
+        if self.storage.is_remote and len(items) > 1:
+            return list(_pool(os.getpid()).map(read, items))
+        return [read(item) for item in items]
 
     def read(
         self,
@@ -65,6 +67,15 @@ class FileAccess:
             is_rewritten=is_rewritten,
         )
 
+    def rewriter(self, file: StateFile) -> Callable[[KeyRange], pa.Table]:
+        """What reads parts of `file` that are to be stored again; what this host has of it is opened once for all."""
+        whole = self.cache.get(file, file.live_key_start, file.live_key_end, is_checked=True) if self.cache else None
+        if whole is None:
+            return lambda key_range: self.read(file, key_range, is_rewritten=True)
+        self.counts.add(cache_hits=1)
+        start, end = file.live_key_start, file.live_key_end
+        return lambda key_range: slice_key_range(whole, max(start, key_range.start), min(end, key_range.end))
+
     def write(
         self,
         table: pa.Table,
@@ -75,6 +86,7 @@ class FileAccess:
         compaction_generation: int = 0,
         timestamp_column: str | None = None,
         is_kept_warm: bool = True,
+        part: int = 0,
     ) -> StateFile:
         """Store a sorted, non-empty table as a new file of `epoch`; returns its reference.
 
@@ -88,15 +100,26 @@ class FileAccess:
             state_version=state_version,
             compaction_generation=compaction_generation,
             timestamp_column=timestamp_column,
+            part=part,
         )
         encoded = encode_file(table, origin)
-        if self.storage.is_remote or self.is_concurrent:
-            self._writes.append(_pool(os.getpid()).submit(self.storage.write, origin.path, encoded.data))
-        else:
-            self.storage.write(origin.path, encoded.data)
+        self._store(origin.path, encoded.data)
         if self.cache is not None and is_kept_warm:
             self.cache.put(encoded.facts, table)
         return encoded.facts
+
+    def stage(self, data: bytes, *, table_name: str, epoch: int) -> StagedFile:
+        """Store commit data in a file of its own; durable when `finish_writes` has returned."""
+        task = self.task_info
+        path = paths.staged_file(task.job_id, epoch, task.operator_id, table_name, task.task_index)
+        self._store(path, data)
+        return StagedFile(path=path, size_bytes=len(data), checksum=hashlib.sha256(data).digest())
+
+    def _store(self, path: str, data: bytes | memoryview) -> None:
+        if self.storage.is_remote or self.is_concurrent:
+            self._writes.append(_pool(os.getpid()).submit(self.storage.write, path, data))
+        else:
+            self.storage.write(path, data)
 
     def finish_writes(self) -> None:
         """Wait until all that was written is stored; raises what the first failed write raised."""

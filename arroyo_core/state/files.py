@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from arroyo_core.ids import MAX_KEY_HASH, KeyRange
 from arroyo_core.proto.state_pb2 import StateFile
 from arroyo_core.state.cache import Shelf
+from arroyo_core.state.chunks import combine, cut_rows, take_rows
 from arroyo_core.state.config import KEY_HASH_COLUMN, OPERATION_COLUMN
 from arroyo_core.state.failures import DamagedStateError, MissingFileError
 from arroyo_core.state.messages import OperationCode
@@ -30,10 +31,16 @@ from arroyo_core.state.paths import check_reference
 from arroyo_core.state.storage import StorageProvider
 
 ROW_GROUP_ROWS = 128 * 1024
+#: And so many bytes in memory, at most, unless one row has more.
+ROW_GROUP_BYTES = 64 * 2**20
 #: Below this size one whole read is cheaper than the three that reading a part takes.
 WHOLE_READ_BYTES = 256 * 1024
 #: From this size on a file's checksum is computed while the file is being decoded.
 PARALLEL_VERIFY_BYTES = 4 * 1024 * 1024
+#: What a file holds in memory, at most: it is encoded there, and each reader decodes it there.
+MAX_FILE_BYTES = 256 * 2**20
+#: Row groups of more bytes, all together, are decoded one by one.
+_DECODED_AT_ONCE_BYTES = 2**29
 VERSION_KEY = b"version"
 FORMAT_KEY = b"arroyo_core.state_format"
 FORMAT = b"1"
@@ -70,6 +77,7 @@ class FileOrigin:
     state_version: int = 0
     compaction_generation: int = 0
     timestamp_column: str | None = None
+    part: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +93,7 @@ def sort_by_key_hash(table: pa.Table) -> pa.Table:
     hashes = key_hashes(table)
     if len(hashes) < 2 or bool(np.all(hashes[:-1] <= hashes[1:])):
         return table
-    return table.take(pa.array(np.argsort(hashes, kind="stable")))
+    return take_rows(table, np.argsort(hashes, kind="stable"))
 
 
 def key_hashes(table: pa.Table) -> Hashes:
@@ -116,10 +124,9 @@ def encode_file(table: pa.Table, origin: FileOrigin) -> EncodedFile:
     metadata |= {VERSION_KEY: str(origin.state_version).encode(), FORMAT_KEY: FORMAT}
     stored = table.replace_schema_metadata(metadata)
     statistics = [KEY_HASH_COLUMN, *([origin.timestamp_column] if origin.timestamp_column else [])]
-    pq.write_table(
-        stored,
+    with pq.ParquetWriter(
         sink,
-        row_group_size=ROW_GROUP_ROWS,
+        stored.schema,
         compression="zstd",
         compression_level=1,
         use_dictionary=[field.name for field in stored.schema if _repeats(field)],
@@ -128,7 +135,10 @@ def encode_file(table: pa.Table, origin: FileOrigin) -> EncodedFile:
         write_statistics=statistics,
         write_page_checksum=True,
         sorting_columns=[pq.SortingColumn(stored.schema.get_field_index(KEY_HASH_COLUMN))],
-    )
+    ) as writer:
+        # A group of wide rows would hold pages of more bytes than Parquet can count.
+        for part in cut_rows(stored, ROW_GROUP_BYTES):
+            writer.write_table(part, row_group_size=ROW_GROUP_ROWS)
     data = memoryview(sink.getvalue())
     least, greatest = time_bounds(table, origin.timestamp_column)
     facts = StateFile(
@@ -148,6 +158,8 @@ def encode_file(table: pa.Table, origin: FileOrigin) -> EncodedFile:
         live_key_end=MAX_KEY_HASH,
         state_version=origin.state_version,
         footer_checksum=hashlib.sha256(_footer(data)).digest(),
+        memory_bytes=table.nbytes,
+        part=origin.part,
     )
     return EncodedFile(facts, data)
 
@@ -263,12 +275,12 @@ def _read_whole(storage: StorageProvider, file: StateFile, counts: ReadCounts, c
     counts.add(row_groups_read=-(-file.rows // ROW_GROUP_ROWS))
     if len(data) < PARALLEL_VERIFY_BYTES:
         _verify(storage, file, data)
-        return pq.ParquetFile(pa.BufferReader(data)).read(columns=columns).combine_chunks()
+        return _decode(pq.ParquetFile(pa.BufferReader(data)), None, columns)
     # Hashing and decoding large files take about as long, and both leave the interpreter alone.
     with ThreadPoolExecutor(1) as pool:
         verified = pool.submit(_verify, storage, file, data)
         try:
-            table = pq.read_table(pa.BufferReader(data), columns=columns).combine_chunks()
+            table = _decode(pq.ParquetFile(pa.BufferReader(data)), None, columns)
         finally:
             # Whatever decoding says of damaged bytes, the checksum says it better.
             verified.result()
@@ -298,9 +310,19 @@ def _read_part(
         reader = pq.ParquetFile(source, page_checksum_verification=True)
         groups = _overlapping_groups(reader.metadata, start, end)
         counts.add(row_groups_read=len(groups))
-        return reader.read_row_groups(groups, columns=columns).combine_chunks()
+        return _decode(reader, groups, columns)
 
     return storage.read_parts(file.path, read)
+
+
+def _decode(reader: pq.ParquetFile, groups: Sequence[int] | None, columns: list[str] | None) -> pa.Table:
+    """The rows of some row groups, or of all; in one chunk unless that would be too large."""
+    chosen = range(reader.metadata.num_row_groups) if groups is None else groups
+    if sum(reader.metadata.row_group(group).total_byte_size for group in chosen) <= _DECODED_AT_ONCE_BYTES:
+        table = reader.read(columns=columns) if groups is None else reader.read_row_groups(groups, columns=columns)
+        return combine(table)
+    # Lists are read in one piece, which must not have more than 2 GiB.
+    return combine(pa.concat_tables(reader.read_row_group(group, columns=columns) for group in chosen))
 
 
 def _overlapping_groups(metadata: Any, start: int, end: int) -> list[int]:

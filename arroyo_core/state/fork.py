@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 import msgspec
 
 from arroyo_core.api.urls import absolute_url, redact_url
-from arroyo_core.proto.state_pb2 import CheckpointMetadata, StateFile, TableType
+from arroyo_core.proto.state_pb2 import CheckpointMetadata, StateFile
 from arroyo_core.state import paths
 from arroyo_core.state.failures import DamagedStateError, ForkError, MissingFileError
 from arroyo_core.state.inspection import find_jobs
-from arroyo_core.state.merge import table_files
+from arroyo_core.state.merge import clear_staged, table_files
 from arroyo_core.state.parquet import ParquetBackend
 from arroyo_core.state.protocol import JobFacts, resolve_candidates
 from arroyo_core.state.storage import StorageProvider, get_storage_provider
@@ -144,8 +144,7 @@ def rewrite_checkpoint(checkpoint: CheckpointMetadata, *, job_id: str, origin: F
         operator.operator_metadata.job_id = job_id
         operator.needs_commit = False
         for table in operator.table_checkpoint_metadata.values():
-            if table.table_type == TableType.GLOBAL_KEY_VALUE:
-                table.global_keyed.commit_data_by_subtask.clear()
+            clear_staged(table)
             for file in table_files(table):
                 file.path = _forked_path(file.path, job_id=job_id, epoch=checkpoint.epoch)
     return forked

@@ -1,6 +1,7 @@
 """The global keyed table: key and value as msgpack, every key visible to every subtask.
 
-Of a partitioned one a subtask sees only the keys that it owns, which are stored inside its key range. Only keys that changed since the last checkpoint are written; a removed key is written as a
+Of a partitioned one a subtask sees only the keys that it owns, which are stored inside its key range.
+Only keys that changed since the last checkpoint are written; a removed key is written as a
 tombstone, which counts until compaction has merged all older files of its key. Of two subtasks
 that write one key in one epoch, the one with the greater index wins.
 """
@@ -23,10 +24,11 @@ from arroyo_core.proto.state_pb2 import (
     TableType,
 )
 from arroyo_core.state import codec
+from arroyo_core.state.chunks import combine, cut_rows, fits_chunk, one_chunk
 from arroyo_core.state.config import KEY_HASH_COLUMN, OPERATION_COLUMN, decode_global_config
 from arroyo_core.state.failures import StateValueError
 from arroyo_core.state.file_access import FileAccess
-from arroyo_core.state.files import Hashes, key_hashes, sort_by_key_hash
+from arroyo_core.state.files import MAX_FILE_BYTES, Hashes, key_hashes, sort_by_key_hash
 from arroyo_core.state.keys import place_in_range
 from arroyo_core.state.messages import (
     CheckpointMessage,
@@ -39,6 +41,7 @@ from arroyo_core.state.messages import (
     TableMessage,
 )
 from arroyo_core.state.references import carry_forward, file_order
+from arroyo_core.state.staged import is_inline
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -110,8 +113,8 @@ class StoredValues:
 class _StoredRun:
     def __init__(self, table: pa.Table, version: int) -> None:
         self.hashes: Hashes = key_hashes(table)
-        self.keys = _one_chunk(table.column("key"))
-        self.values = _one_chunk(table.column("value"))
+        self.keys = one_chunk(table.column("key"))
+        self.values = one_chunk(table.column("value"))
         self.version = version
 
     def find(self, key: bytes, key_hash: np.uint64) -> tuple[Any, int] | None:
@@ -239,20 +242,23 @@ class GlobalKeyedTableCheckpointer:
             raise StateValueError(f"table {self._table.name!r} holds keys and values, not batches")
 
     def finish(self, message: CheckpointMessage) -> tuple[TableSubtaskCheckpointMetadata, int]:
-        """Write the change, if there is any; returns the table's part of the checkpoint and the bytes written."""
+        """Write the change, if any; returns the table's part of the checkpoint, and the bytes written or staged."""
         table = self._table
         carried = [*table.carried, *table.own]
         changes = {key: value for key, value in self._changes.items() if table.has_older_files or value is not None}
-        written = table.write(changes, message.epoch) if changes else None
-        if written is not None:
-            table.own.append(written)
-            carried.append(written)
+        written = table.write(changes, message.epoch)
+        table.own += written
+        carried += written
+        staged = self._commit_data
+        if staged is None or is_inline(staged):
+            part = GlobalKeyedTableSubtaskCheckpointMetadata(files=carried, commit_data=staged)
+        else:
+            file = table.access.stage(staged, table_name=table.name, epoch=message.epoch)
+            part = GlobalKeyedTableSubtaskCheckpointMetadata(files=carried, commit_file=file)
         metadata = TableSubtaskCheckpointMetadata(
-            subtask_index=table.access.task_info.task_index,
-            table_type=TableType.GLOBAL_KEY_VALUE,
-            global_keyed=GlobalKeyedTableSubtaskCheckpointMetadata(files=carried, commit_data=self._commit_data),
+            subtask_index=table.access.task_info.task_index, table_type=TableType.GLOBAL_KEY_VALUE, global_keyed=part
         )
-        return metadata, written.size_bytes if written is not None else 0
+        return metadata, sum(file.size_bytes for file in written) + len(staged or b"")
 
     def _insert_commit_data(self, data: bytes) -> None:
         if not self._table.uses_two_phase_commit:
@@ -332,13 +338,15 @@ class GlobalKeyedTable:
     def checkpointer(self) -> GlobalKeyedTableCheckpointer:
         return GlobalKeyedTableCheckpointer(self)
 
-    def write(self, changes: dict[bytes, bytes | None], epoch: int) -> StateFile:
-        return self.access.write(
-            change_table(changes, self._placement),
-            table_name=self.name,
-            epoch=epoch,
-            state_version=self.state_version,
-        )
+    def write(self, changes: dict[bytes, bytes | None], epoch: int) -> list[StateFile]:
+        """Store one epoch's change: in one file, unless it is large."""
+        parts = [part for rows in change_tables(changes, self._placement) for part in cut_rows(rows, MAX_FILE_BYTES)]
+        return [
+            self.access.write(
+                combine(part), table_name=self.name, epoch=epoch, state_version=self.state_version, part=number
+            )
+            for number, part in enumerate(parts)
+        ]
 
     def swap_compacted(self, compacted: Compacted) -> None:
         """Let new files stand for those they were made of."""
@@ -347,13 +355,23 @@ class GlobalKeyedTable:
         self.carried = sorted([*kept, *compacted.files], key=file_order)
 
 
-def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
-    # Chunks may hold more together than the 2 GiB of 32-bit offsets.
-    return column.chunk(0) if column.num_chunks == 1 else column.cast(pa.large_binary()).combine_chunks()
+def change_tables(changes: dict[bytes, bytes | None], placement: KeyRange = FULL_KEY_RANGE) -> Iterator[pa.Table]:
+    """One epoch's change as rows, sorted by key hash: in one table, unless an array cannot hold its keys or values."""
+    held: dict[bytes, bytes | None] = {}
+    size = 0
+    for key, value in changes.items():
+        row_bytes = len(key) + len(value or b"")
+        if held and not fits_chunk(size + row_bytes):
+            yield change_table(held, placement)
+            held, size = {}, 0
+        held[key] = value
+        size += row_bytes
+    if held:
+        yield change_table(held, placement)
 
 
-def change_table(changes: dict[bytes, bytes | None], placement: KeyRange = FULL_KEY_RANGE) -> pa.Table:
-    """One epoch's change as the sorted rows of a file."""
+def change_table(changes: dict[bytes, bytes | None], placement: KeyRange) -> pa.Table:
+    """Keys with their new values as the rows of a file."""
     keys = pa.array(changes.keys(), pa.binary())
     values = pa.array(changes.values(), pa.binary())
     operations = np.where(

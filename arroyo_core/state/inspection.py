@@ -17,7 +17,7 @@ from arroyo_core.state.expiring_time_key_map import ExpiringTimeKeyTable
 from arroyo_core.state.failures import DamagedStateError, MissingFileError, NoRegisteredTableError
 from arroyo_core.state.file_access import FileAccess
 from arroyo_core.state.global_keyed_map import GlobalKeyedTable
-from arroyo_core.state.merge import operators_by_id, table_files
+from arroyo_core.state.merge import operators_by_id, staged_bytes, table_files
 from arroyo_core.state.parquet import ParquetBackend
 from arroyo_core.state.protocol import JobFacts
 from arroyo_core.state.storage import StorageProvider
@@ -108,9 +108,14 @@ def summarize_checkpoints(backend: ParquetBackend) -> Iterator[CheckpointSummary
             operators=len(metadata.operators),
             files=len(live),
             bytes_written=sum(operator.bytes for operator in metadata.operators),
-            bytes_live=sum(live.values()),
+            bytes_live=sum(live.values()) + _staged_bytes(metadata),
             finish_time_us=metadata.finish_time_us,
         )
+
+
+def _staged_bytes(metadata: CheckpointMetadata) -> int:
+    tables = (table for operator in metadata.operators for table in operator.table_checkpoint_metadata.values())
+    return sum(staged_bytes(table) for table in tables)
 
 
 def summarize_tables(metadata: CheckpointMetadata) -> list[TableSummary]:
@@ -126,7 +131,7 @@ def summarize_tables(metadata: CheckpointMetadata) -> list[TableSummary]:
                     kind=TableType.Name(table.table_type).lower(),
                     files=len(files),
                     rows=sum(file.rows for file in files.values()),
-                    bytes_live=sum(file.size_bytes for file in files.values()),
+                    bytes_live=sum(file.size_bytes for file in files.values()) + staged_bytes(table),
                     version=operator.table_configs[name].state_version,
                 )
             )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
+from arroyo_core.state.chunks import cut_chunks, take_rows
 from arroyo_core.state.keys import Mask, Rows
 from arroyo_core.state.messages import (
     DataOperation,
@@ -74,7 +75,22 @@ class KeyTimeView:
         return self.lookup(keys).batch
 
     def lookup(self, keys: pa.RecordBatch) -> Matches:
-        """Every live row for each row of `keys`; a key that appears twice finds its rows twice."""
+        """Every live row for each row of `keys`; a key that appears twice finds its rows twice.
+
+        Raises `StateValueError` if one batch cannot hold the rows: `lookup_parts` gives any number of them.
+        """
+        queries, rows = self._find(keys)
+        return Matches(queries, self._format.decode(rows))
+
+    def lookup_parts(self, keys: pa.RecordBatch) -> Iterator[Matches]:
+        """The same as `lookup` in parts that are batches of moderate size; the rows of one key may be in several."""
+        queries, rows = self._find(keys)
+        start = 0
+        for part in cut_chunks(rows):
+            yield Matches(queries[start : start + part.num_rows], self._format.decode(part))
+            start += part.num_rows
+
+    def _find(self, keys: pa.RecordBatch) -> tuple[Rows, pa.Table]:
         wanted = self._format.cast_keys(keys)
         hashes = self._format.hash_keys(wanted, keys.num_rows)
         queries: list[Rows] = []
@@ -89,14 +105,21 @@ class KeyTimeView:
             if keep is not None:
                 queries[-1], tables[-1] = queries[-1][keep], tables[-1].filter(pa.array(keep))
         if not tables:
-            return Matches(np.empty(0, dtype=np.int64), self._format.decode(self._format.empty()))
+            return np.empty(0, dtype=np.int64), self._format.empty()
         return self._order(np.concatenate(queries), pa.concat_tables(tables))
 
     def get_all(self) -> pa.RecordBatch:
-        """Every live row, in no particular order."""
+        """Every live row, in no particular order; raises `StateValueError` if one batch cannot hold them."""
+        return self._format.decode(self._all_rows())
+
+    def get_all_parts(self) -> list[pa.RecordBatch]:
+        """Every live row, in no particular order, in batches of moderate size."""
+        return self._format.decode_parts(self._all_rows())
+
+    def _all_rows(self) -> pa.Table:
         tables = [self._live(run) for run in self._runs.runs()]
         rows = pa.concat_tables([self._format.empty_in_memory(), *tables])
-        return self._format.decode(self._format.resolve_deletes(rows, keep_deletes=False))
+        return self._format.resolve_deletes(rows, keep_deletes=False)
 
     def expire(self, watermark_us: int, retention_us: int) -> None:
         """The watermark moved: rows before it minus the retention count no more."""
@@ -126,7 +149,7 @@ class KeyTimeView:
     def _choose(self, rows: pa.Table, is_oldest: bool) -> Rows:
         return self._format.live_by_key_hash(rows, self._cutoff_us, keep_deletes=not is_oldest)
 
-    def _order(self, queries: Rows, rows: pa.Table) -> Matches:
+    def _order(self, queries: Rows, rows: pa.Table) -> tuple[Rows, pa.Table]:
         """By row of the query; runs come oldest first, so a stable sort keeps the order within a key."""
         codes = operations(rows)
         if (codes != OperationCode.INSERT).any():
@@ -136,9 +159,9 @@ class KeyTimeView:
             )
             numbered = tagged.append_column("_row", pa.array(np.arange(rows.num_rows)))
             alive = self._format.resolve_deletes(numbered, keep_deletes=False).column("_row").to_numpy()
-            queries, rows = queries[alive], rows.take(pa.array(alive))
+            queries, rows = queries[alive], take_rows(rows, alive)
         order = np.argsort(queries, kind="stable")
-        return Matches(queries[order], self._format.decode(rows.take(pa.array(order))))
+        return queries[order], take_rows(rows, order)
 
 
 class LastKeyValueView:
@@ -179,23 +202,29 @@ class LastKeyValueView:
     def get_aligned(self, keys: pa.RecordBatch) -> pa.RecordBatch:
         """One row for each row of `keys`: the key's row, or all nulls."""
         rows_of, rows = self._newest(keys)
-        found = rows.select(self._format.schema.schema.names)
-        taken = found.take(pa.array(rows_of, mask=rows_of < 0))
-        return pa.RecordBatch.from_arrays([column.combine_chunks() for column in taken.columns], schema=found.schema)
+        found = self._format.as_batch(rows.select(self._format.schema.schema.names))
+        return found.take(pa.array(rows_of, mask=rows_of < 0))
 
     def get_all(self) -> pa.RecordBatch:
-        """The last row of every key, in no particular order."""
+        """The last row of every key, in no particular order; raises `StateValueError` if one batch cannot hold them."""
+        return self._format.decode(self._all_rows())
+
+    def get_all_parts(self) -> list[pa.RecordBatch]:
+        """The last row of every key, in no particular order, in batches of moderate size."""
+        return self._format.decode_parts(self._all_rows())
+
+    def _all_rows(self) -> pa.Table:
         tables = []
         for run in self._runs.runs():
             live = is_live(self._format, run.rows, later(run.live_from_us, self._cutoff_us))
             tables.append(run.all_rows(self._format).append_column("_live", pa.array(live)))
         if not tables:
-            return self._format.decode(self._format.empty())
+            return self._format.empty()
         rows = self._format.last_of_each_key(pa.concat_tables(tables), keep_deletes=False)
-        return self._format.decode(rows.filter(rows.column("_live")))
+        return rows.filter(rows.column("_live"))
 
     def __len__(self) -> int:
-        return int(self.get_all().num_rows)
+        return int(self._all_rows().num_rows)
 
     def expire(self, watermark_us: int, retention_us: int) -> None:
         """The watermark moved: a row before it minus the retention counts no more."""
@@ -245,13 +274,13 @@ class LastKeyValueView:
         if not tables:
             return rows_of, self._format.empty().select(self._format.schema.names)
         has_row = rows_of >= 0
-        rows = pa.concat_tables(tables).take(pa.array(rows_of[has_row]))
+        rows = take_rows(pa.concat_tables(tables), rows_of[has_row])
         rows_of[has_row] = np.arange(rows.num_rows)
         return rows_of, rows
 
     def _take(self, run: Run, found: Rows) -> tuple[pa.Table, Mask]:
         """The user's columns of rows of a run, and which of them count."""
-        rows = run.rows.take(pa.array(found))
+        rows = run.take_lean(found)
         counts = is_live(self._format, rows, later(run.live_from_us, self._cutoff_us))
         if run.has_deletes:
             counts &= operations(rows) == OperationCode.INSERT

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from arroyo_core.api.hashing import hash_bytes
 from arroyo_core.ids import FULL_KEY_RANGE, KeyRange
 from arroyo_core.state import codec
+from arroyo_core.state.chunks import large_type, one_chunk, take_column
 
 Codes = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int64]
@@ -39,7 +40,11 @@ def equal_rows(left: Sequence[Any], right: Sequence[Any]) -> Mask:
     """Row by row, whether the columns of `left` and `right` hold the same values."""
     same = np.ones(len(left[0]), dtype=np.bool_)
     for first, second in zip(left, right, strict=True):
-        same &= _equal_column(_one_chunk(first), _one_chunk(second))
+        mine, theirs = one_chunk(first), one_chunk(second)
+        if mine.type != theirs.type:
+            # One side is so large that it has other offsets.
+            mine, theirs = mine.cast(large_type(mine.type)), theirs.cast(large_type(theirs.type))
+        same &= _equal_column(mine, theirs)
     return same
 
 
@@ -48,13 +53,13 @@ def group_codes(hashes: npt.NDArray[np.uint64], columns: Sequence[Any]) -> Codes
     first_rows, found = _hash_codes(hashes)
     if not columns or len(hashes) == 0:
         return found
-    chunks = [_one_chunk(column) for column in columns]
+    chunks = [one_chunk(column) for column in columns]
     if all(_is_comparable(column.type) for column in chunks):
         leaders = first_rows[found]
         # Only a row that shares its hash with an earlier one can be of another key than that.
         followers = np.flatnonzero(leaders != np.arange(len(hashes)))
-        mine, theirs = pa.array(followers), pa.array(leaders[followers])
-        if equal_rows([c.take(mine) for c in chunks], [c.take(theirs) for c in chunks]).all():
+        mine, theirs = followers, leaders[followers]
+        if equal_rows([take_column(c, mine) for c in chunks], [take_column(c, theirs) for c in chunks]).all():
             return found
     for column in chunks:
         labels = _labels(column)
@@ -106,10 +111,6 @@ def _is_comparable(kind: pa.DataType) -> bool:
     if pa.types.is_struct(kind):
         return all(_is_comparable(field.type) for field in kind)
     return not pa.types.is_nested(kind) and not pa.types.is_dictionary(kind)
-
-
-def _one_chunk(column: Any) -> Any:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def _mask(values: Any) -> Mask:

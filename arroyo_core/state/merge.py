@@ -10,6 +10,7 @@ from arroyo_core.proto.state_pb2 import (
     GlobalKeyedTableTaskCheckpointMetadata,
     OperatorCheckpointMetadata,
     OperatorMetadata,
+    StagedFile,
     StateFile,
     SubtaskCheckpointMetadata,
     TableCheckpointMetadata,
@@ -70,20 +71,34 @@ def join_subtasks(subtasks: Sequence[SubtaskCheckpointMetadata]) -> OperatorChec
     )
 
 
-def commit_data(operator: OperatorCheckpointMetadata) -> dict[str, dict[int, bytes]]:
-    """`{table: {subtask: bytes}}` as `handle_commit` takes it; every committing table is there."""
-    return {
-        name: dict(table.global_keyed.commit_data_by_subtask)
-        for name, table in operator.table_checkpoint_metadata.items()
-        if uses_two_phase_commit(operator.table_configs[name])
-    }
-
-
 def table_files(table: TableCheckpointMetadata) -> Sequence[StateFile]:
     """The file references of a table of either kind, oldest first."""
     if table.table_type == TableType.GLOBAL_KEY_VALUE:
         return table.global_keyed.files
     return table.expiring_keyed_time.files
+
+
+def staged_files(table: TableCheckpointMetadata) -> Sequence[StagedFile]:
+    """The files that hold commit data of a table."""
+    return list(table.global_keyed.commit_files_by_subtask.values())
+
+
+def needed_files(table: TableCheckpointMetadata) -> list[StateFile | StagedFile]:
+    """Every file that a table of a checkpoint refers to."""
+    return [*table_files(table), *staged_files(table)]
+
+
+def staged_bytes(table: TableCheckpointMetadata) -> int:
+    """How much commit data a table has, in the metadata and in files."""
+    inline = sum(len(data) for data in table.global_keyed.commit_data_by_subtask.values())
+    return inline + sum(file.size_bytes for file in staged_files(table))
+
+
+def clear_staged(table: TableCheckpointMetadata) -> None:
+    """Forget the commit data of a table."""
+    if table.table_type == TableType.GLOBAL_KEY_VALUE:
+        table.global_keyed.commit_data_by_subtask.clear()
+        table.global_keyed.commit_files_by_subtask.clear()
 
 
 def operators_by_id(operators: Sequence[OperatorCheckpointMetadata]) -> Mapping[str, OperatorCheckpointMetadata]:
@@ -99,7 +114,14 @@ def _merge_table(parts: Sequence[TableSubtaskCheckpointMetadata]) -> TableCheckp
             for part in parts
             if part.global_keyed.HasField("commit_data")
         }
-        merged = GlobalKeyedTableTaskCheckpointMetadata(files=files, commit_data_by_subtask=staged)
+        in_files = {
+            part.subtask_index: part.global_keyed.commit_file
+            for part in parts
+            if part.global_keyed.HasField("commit_file")
+        }
+        merged = GlobalKeyedTableTaskCheckpointMetadata(
+            files=files, commit_data_by_subtask=staged, commit_files_by_subtask=in_files
+        )
         return TableCheckpointMetadata(table_type=kind, global_keyed=merged)
     files = merge_references(file for part in parts for file in part.expiring_keyed_time.files)
     return TableCheckpointMetadata(

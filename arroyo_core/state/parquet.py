@@ -24,7 +24,7 @@ from arroyo_core.state.failures import (
     MissingFileError,
     UnsafePathError,
 )
-from arroyo_core.state.merge import operators_by_id, table_files
+from arroyo_core.state.merge import needed_files, operators_by_id, table_files
 from arroyo_core.state.ownership import Ownership
 from arroyo_core.state.protocol import (
     CleanupPlan,
@@ -39,6 +39,28 @@ from arroyo_core.state.protocol import (
     resolve_checkpoint,
 )
 from arroyo_core.state.storage import StorageProvider, StoredFile
+
+#: What the metadata of one checkpoint may take: far below the 2 GiB of a protobuf message, and already slow.
+MAX_METADATA_BYTES = 2**29
+
+
+def check_metadata_size(metadata: CheckpointMetadata) -> None:
+    """Raise `StateError`, with what takes the most, before a checkpoint's metadata is too large for a message."""
+    size_bytes = metadata.ByteSize()
+    if size_bytes <= MAX_METADATA_BYTES:
+        return
+    tables = {
+        f"{operator.operator_metadata.operator_id}.{name}": (table.ByteSize(), len(table_files(table)))
+        for operator in metadata.operators
+        for name, table in operator.table_checkpoint_metadata.items()
+    }
+    largest = sorted(tables.items(), key=lambda item: item[1], reverse=True)[:3]
+    told = ", ".join(f"{name} ({size} bytes, {files} files)" for name, (size, files) in largest)
+    raise StateError(
+        f"job {metadata.job_id!r}: the metadata of epoch {metadata.epoch} has {size_bytes} bytes, and at most "
+        f"{MAX_METADATA_BYTES} are allowed. The largest tables are {told}. Every table of every subtask has files of "
+        "its own: lower the parallelism of these operators, or keep fewer tables"
+    )
 
 
 class BackingStore(ABC):
@@ -148,7 +170,7 @@ class ParquetBackend(BackingStore):
         sizes = {file.path: file.size_bytes for epoch in self._epochs_of(metadata) for file in self._list_epoch(epoch)}
         for operator in metadata.operators:
             for name, table in operator.table_checkpoint_metadata.items():
-                for file in table_files(table):
+                for file in needed_files(table):
                     paths.check_reference(metadata.job_id, file.path)
                     found = sizes.get(file.path)
                     if found != file.size_bytes:
@@ -179,7 +201,7 @@ class ParquetBackend(BackingStore):
             raise DamagedStateError(f"{name} is of job {metadata.job_id!r}, epoch {metadata.epoch}")
         for operator in metadata.operators:
             for table in operator.table_checkpoint_metadata.values():
-                for file in table_files(table):
+                for file in needed_files(table):
                     paths.check_reference(job_id, file.path)
         return metadata
 
@@ -207,6 +229,7 @@ class ParquetBackend(BackingStore):
         attempt.generation = metadata.generation or self.generation
         attempt.incarnation = self.incarnation or metadata.incarnation
         attempt.attempt_id = metadata.attempt_id or secrets.token_bytes(16)
+        check_metadata_size(attempt)
         newest = self._check_generation(attempt)
         self._ownership.check()
         path = paths.checkpoint_metadata(attempt.job_id, attempt.epoch)
@@ -323,7 +346,7 @@ class ParquetBackend(BackingStore):
             paths.epoch_of(metadata.job_id, file.path)
             for operator in metadata.operators
             for table in operator.table_checkpoint_metadata.values()
-            for file in table_files(table)
+            for file in needed_files(table)
         }
         return sorted(epoch for epoch in referenced if epoch is not None)
 

@@ -1,8 +1,8 @@
 """The view of a partitioned table: a global keyed table of which each key belongs to one subtask.
 
-A subtask reads and writes what it owns, so that an epoch costs the same at any parallelism. When the parallelism has
-changed since the checkpoint, keys change their owners: every subtask reads the whole table once, takes over what it owns
-now, and its next checkpoint writes that. Of a table that was not partitioned in the checkpoint it is the same.
+A subtask reads and writes what it owns, so that an epoch costs it the same at any parallelism. When the parallelism
+has changed since the checkpoint, keys change their owners: every subtask reads the whole table once, takes over what it
+owns now, and its next checkpoint writes that. It is the same with a table that was not partitioned in the checkpoint.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@
     {job_id}/heartbeats/{generation}-{wave}-{subtask_index}.json
     {job_id}/checkpoints/{epoch}/operator-{operator_id}-{subtask_index}.metadata
     {job_id}/checkpoints/{epoch}/table-{operator_id}-{table}-{subtask_index}-{nonce}.parquet
+    {job_id}/checkpoints/{epoch}/commit-{operator_id}-{table}-{subtask_index}-{nonce}.staged
     {job_id}/checkpoints/{epoch}/checkpoint.metadata
     {job_id}/checkpoints/{epoch}/committed.marker
     {job_id}/checkpoints/{epoch}/events-{generation}.jsonl
@@ -128,6 +129,17 @@ def table_file(job_id: str, epoch: int, operator_id: str, table: str, subtask_in
     """A name for a new data file; two calls never give the same."""
     names = f"table-{encode_id(operator_id)}-{encode_id(table)}-{subtask_index}-{secrets.token_hex(8)}"
     return f"{epoch_folder(job_id, epoch)}/{names}.parquet"
+
+
+def staged_file(job_id: str, epoch: int, operator_id: str, table: str, subtask_index: int) -> str:
+    """A name for a new file of commit data; two calls never give the same."""
+    names = f"commit-{encode_id(operator_id)}-{encode_id(table)}-{subtask_index}-{secrets.token_hex(8)}"
+    return f"{epoch_folder(job_id, epoch)}/{names}.staged"
+
+
+def is_data(path: str) -> bool:
+    """Whether this is a file that a checkpoint refers to, or that nobody needs."""
+    return path.endswith((".parquet", ".staged"))
 
 
 def epoch_of(job_id: str, path: str) -> int | None:

@@ -17,7 +17,7 @@ from enum import StrEnum
 
 from arroyo_core.proto.state_pb2 import CheckpointMetadata
 from arroyo_core.state import paths
-from arroyo_core.state.merge import table_files
+from arroyo_core.state.merge import needed_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ def plan_cleanup(
             if epoch < new_min_epoch:
                 # A marker goes after its checkpoint: alone it means nothing, its absence a replay.
                 metadata.append((epoch, int(path.endswith(paths.COMMITTED_FILE)), path))
-        elif path.endswith(".parquet") or epoch not in kept or (paths.is_unfinished(path) and epoch < latest):
+        elif paths.is_data(path) or epoch not in kept or (paths.is_unfinished(path) and epoch < latest):
             data.append((epoch, path))
     generations = sorted(
         (generation, path)
@@ -212,10 +212,10 @@ def referenced_paths(metadata: CheckpointMetadata) -> set[str]:
 
 
 def referenced_sizes(metadata: CheckpointMetadata) -> dict[str, int]:
-    """Every data file that a checkpoint needs, and its bytes."""
+    """Every data file that a checkpoint needs, with what sinks staged for its commit, and its bytes."""
     return {
         file.path: file.size_bytes
         for operator in metadata.operators
         for table in operator.table_checkpoint_metadata.values()
-        for file in table_files(table)
+        for file in needed_files(table)
     }

@@ -9,9 +9,12 @@ from arroyo_core.ids import KeyRange
 from arroyo_core.proto.state_pb2 import StateFile
 
 
-def file_order(file: StateFile) -> tuple[int, int, int, str]:
-    """Sorts files oldest first; of files that can hold one key no two share epoch and subtask."""
-    return (file.epoch, file.subtask_index, file.min_key_hash, file.path)
+def file_order(file: StateFile) -> tuple[int, int, int, int, str]:
+    """Sorts files oldest first; of those of one write, which share epoch and subtask, by key hash.
+
+    Rows of one hash may be in several of these, one after the other.
+    """
+    return (file.epoch, file.subtask_index, file.min_key_hash, file.part, file.path)
 
 
 def live_range(file: StateFile) -> tuple[int, int]:

@@ -17,11 +17,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from arroyo_core.errors import Domain, RetryHint, StateError
-from arroyo_core.proto.state_pb2 import CheckpointMetadata, GenerationClaim, TableType
+from arroyo_core.proto.state_pb2 import CheckpointMetadata, GenerationClaim
 from arroyo_core.state import paths
 from arroyo_core.state.envelope import unseal
 from arroyo_core.state.failures import DamagedStateError, MissingFileError
 from arroyo_core.state.inspection import finished_epoch
+from arroyo_core.state.merge import clear_staged
 from arroyo_core.state.parquet import ParquetBackend
 from arroyo_core.state.protocol import JobFacts, referenced_paths
 from arroyo_core.state.verification import Verdict, Verifier
@@ -83,7 +84,7 @@ def derive_repair(
             continue
         if epoch in dropped or path in wanted:
             moved.append(path)
-        elif (path.endswith(".parquet") or paths.is_unfinished(path) or epoch not in kept) and is_old(path):
+        elif (paths.is_data(path) or paths.is_unfinished(path) or epoch not in kept) and is_old(path):
             orphans.append(path)
     return RepairPlan(
         dropped=tuple(sorted(dropped)),
@@ -211,8 +212,7 @@ def renumber_checkpoint(checkpoint: CheckpointMetadata, number: int) -> Checkpoi
         operator.operator_metadata.epoch = number
         operator.needs_commit = False
         for table in operator.table_checkpoint_metadata.values():
-            if table.table_type == TableType.GLOBAL_KEY_VALUE:
-                table.global_keyed.commit_data_by_subtask.clear()
+            clear_staged(table)
     return renumbered
 
 

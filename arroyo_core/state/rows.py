@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from arroyo_core.api.hashing import hash_batch
 from arroyo_core.api.schema import ArroyoSchema
+from arroyo_core.state.chunks import cut_chunks, take_column, take_rows
 from arroyo_core.state.config import GENERATION_COLUMN, KEY_HASH_COLUMN, OPERATION_COLUMN, UNTIL_COLUMN
 from arroyo_core.state.failures import StateValueError
 from arroyo_core.state.files import Hashes, event_times_us, key_hashes, sort_by_key_hash
@@ -95,10 +96,23 @@ class RowFormat:
         return pa.Table.from_arrays(arrays, schema=schema)
 
     def decode(self, rows: pa.Table) -> pa.RecordBatch:
-        """The user's columns of rows of a file, as one batch."""
-        chosen = rows.select(self.schema.schema.names).cast(self.schema.schema).combine_chunks()
-        columns = [_one_chunk(column) for column in chosen.columns]
-        return pa.RecordBatch.from_arrays(columns, schema=self.schema.schema)
+        """The user's columns of rows of a file, as one batch; raises `StateValueError` if it cannot hold them."""
+        return self.as_batch(rows.select(self.schema.schema.names).cast(self.schema.schema))
+
+    def as_batch(self, rows: pa.Table) -> pa.RecordBatch:
+        """Rows of any columns as one batch; raises `StateValueError` if it cannot hold them."""
+        try:
+            columns = [_one_chunk(column) for column in rows.columns]
+        except pa.ArrowInvalid as error:
+            raise StateValueError(
+                f"table {self.table!r}: {rows.num_rows} rows were asked for at once, which take {rows.nbytes} bytes: "
+                "a batch holds 2 GiB of a column; ask for fewer keys, or take the rows in parts"
+            ) from error
+        return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
+
+    def decode_parts(self, rows: pa.Table) -> list[pa.RecordBatch]:
+        """The user's columns of rows of a file, in order, in as few batches as can hold them."""
+        return [self.decode(part) for part in cut_chunks(rows)]
 
     def empty(self) -> pa.Table:
         return self.file_schema.empty_table()
@@ -161,14 +175,13 @@ class RowFormat:
             return rows
         chosen = self.newest_of_each_key(rows, keep_deletes=keep_deletes)
         is_same = len(chosen) == rows.num_rows and bool((chosen[:-1] <= chosen[1:]).all())
-        return rows if is_same else rows.take(pa.array(chosen))
+        return rows if is_same else take_rows(rows, chosen)
 
     def newest_of_each_key(self, rows: pa.Table, *, keep_deletes: bool) -> Rows:
         """The numbers of the rows of `last_of_each_key`; there must be rows."""
         hashes = key_hashes(rows)
         order = np.argsort(hashes, kind="stable")
-        in_order = pa.array(order)
-        codes = group_codes(hashes[order], [rows.column(name).take(in_order) for name in self.key_columns])
+        codes = group_codes(hashes[order], [take_column(rows.column(name), order) for name in self.key_columns])
         newest = np.full(int(codes.max()) + 1, -1, dtype=np.int64)
         newest[codes] = np.arange(rows.num_rows)
         keep = np.zeros(rows.num_rows, dtype=np.bool_)

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from arroyo_core.state.chunks import combine, take_column, take_in_parts, take_rows
 from arroyo_core.state.config import GENERATION_COLUMN, KEY_HASH_COLUMN, OPERATION_COLUMN, UNTIL_COLUMN
 from arroyo_core.state.files import Hashes, key_hashes
 from arroyo_core.state.keys import Mask, Rows, equal_rows
@@ -28,7 +30,7 @@ MERGED_RUNS = 4
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Rows sorted by key hash, in one chunk; rows before `live_from_us` do not count.
+    """Rows sorted by key hash, in one chunk, or in large ones; rows before `live_from_us` do not count.
 
     `rows` has the user's columns, and those of deletes only where there are any.
     """
@@ -41,7 +43,7 @@ class Run:
     @classmethod
     def of_sorted(cls, rows: pa.Table, live_from_us: int | None = None) -> Run:
         """A run of rows as a file holds them; without an `_operation` column all are inserts."""
-        single = rows.combine_chunks() if any(column.num_chunks > 1 for column in rows.columns) else rows
+        single = combine(rows)
         has_deletes = OPERATION_COLUMN in single.column_names and bool(
             (operations(single) != OperationCode.INSERT).any()
         )
@@ -55,7 +57,21 @@ class Run:
 
     def take(self, row_format: RowFormat, rows: Rows) -> pa.Table:
         """Some rows, with the columns that state adds."""
-        return _widen(row_format, self.rows.take(pa.array(rows)), self.hashes[rows], self.has_deletes)
+        return _widen(row_format, self.take_lean(rows), self.hashes[rows], self.has_deletes)
+
+    def take_lean(self, rows: Rows) -> pa.Table:
+        """Some rows, as the run has them."""
+        return take_in_parts(self.rows, rows) if self._is_large else take_rows(self.rows, rows)
+
+    def _take_columns(self, names: Sequence[str], rows: Rows) -> list[Any]:
+        if self._is_large:
+            return list(take_in_parts(self.rows.select(names), rows).columns)
+        return [take_column(self.rows.column(name), rows) for name in names]
+
+    @property
+    def _is_large(self) -> bool:
+        """Whether the rows are in several chunks, which Arrow would join at every look at them."""
+        return any(column.num_chunks > 1 for column in self.rows.columns)
 
     def find(self, key_columns: tuple[str, ...], keys: pa.RecordBatch, hashes: Hashes) -> tuple[Rows, Rows]:
         """Pairs of (row of `keys`, row of the run) with equal keys, by row of `keys`, then in the run's order.
@@ -79,10 +95,8 @@ class Run:
             wanted, found = queries, first
         if not key_columns:
             return wanted, found
-        mine, theirs = pa.array(found), pa.array(wanted)
         same = equal_rows(
-            [self.rows.column(name).take(mine) for name in key_columns],
-            [keys.column(name).take(theirs) for name in key_columns],
+            self._take_columns(key_columns, found), [take_column(keys.column(name), wanted) for name in key_columns]
         )
         return (wanted, found) if same.all() else (wanted[same], found[same])
 
@@ -96,12 +110,6 @@ def _widen(row_format: RowFormat, rows: pa.Table, hashes: Hashes, has_deletes: b
     codes = rows.column(OPERATION_COLUMN) if has_deletes else pa.array(np.zeros(count, dtype=np.uint8))
     until = rows.column(UNTIL_COLUMN) if has_deletes else pa.nulls(count, pa.int64())
     return pa.Table.from_arrays([*columns, pa.array(hashes), codes, until], schema=row_format.memory_schema)
-
-
-def _one_chunk(column: pa.ChunkedArray, rows: pa.Array) -> pa.ChunkedArray:
-    """Some rows of a column."""
-    taken = column.take(rows)
-    return taken if taken.num_chunks == 1 else pa.chunked_array([taken.combine_chunks()])
 
 
 class RunSet:
@@ -184,7 +192,7 @@ class RunSet:
         """A run of the rows that count, if there are any; `tables`, oldest first, is used up."""
         rows = pa.concat_tables(tables)
         tables.clear()
-        chosen = pa.array(self._choose(rows, is_oldest))
+        chosen = self._choose(rows, is_oldest)
         if len(chosen) == 0:
             return []
         schema, columns = rows.schema, rows.columns
@@ -192,7 +200,7 @@ class RunSet:
         taken = []
         while columns:
             # Popped within the call: no name here keeps the column once it is copied.
-            taken.append(_one_chunk(columns.pop(0), chosen))
+            taken.append(take_column(columns.pop(0), chosen))
         return [Run.of_sorted(pa.table(taken, schema=schema), live_from_us)]
 
     def _similar(self) -> int:

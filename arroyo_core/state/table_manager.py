@@ -323,12 +323,13 @@ class TableManager:
     def _check_partitioned(self) -> None:
         """A partitioned table must be dealt out anew as soon as the parallelism changes: nobody may leave it unread."""
         for name, table in self._tables.items():
-            if isinstance(table, GlobalKeyedTable) and table.is_partitioned:
-                if name not in self._views and table.has_stored_keys:
-                    raise WrongTableKindError(
-                        f"table {name!r} of operator {self.task_info.operator_id!r} is partitioned: every subtask must "
-                        "take its view, with get_partitioned_keyed_state, in every epoch"
-                    )
+            if name in self._views or not isinstance(table, GlobalKeyedTable):
+                continue
+            if table.is_partitioned and table.has_stored_keys:
+                raise WrongTableKindError(
+                    f"table {name!r} of operator {self.task_info.operator_id!r} is partitioned: every subtask must "
+                    "take its view, with get_partitioned_keyed_state, in every epoch"
+                )
 
     def _compact(self, epoch: int) -> int:
         """Merge files of earlier epochs where there are too many; returns the bytes written."""

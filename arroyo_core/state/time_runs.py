@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from arroyo_core.state.chunks import cut_chunks, take_rows
 from arroyo_core.state.rows import RowFormat
 from arroyo_core.state.runs import MERGED_RUNS, count_similar
 
@@ -37,7 +38,7 @@ class TimeRun:
         if bool((times_us[:-1] <= times_us[1:]).all()):
             return cls(times_us, rows)
         order = np.argsort(times_us, kind="stable")
-        return cls(times_us[order], rows.take(pa.array(order)))
+        return cls(times_us[order], take_rows(rows, order))
 
     def slice(self, start: int, end: int) -> TimeRun:
         return TimeRun(self.times_us[start:end], self.rows.slice(start, end - start))
@@ -165,6 +166,14 @@ class TimeRuns:
         self._runs.append(_merged(gathered))
         while (count := count_similar([len(run.times_us) for run in reversed(self._runs)])) >= MERGED_RUNS:
             self._runs[-count:] = [_merged([(run.times_us, run.rows) for run in self._runs[-count:]])]
+
+
+def cut_run(run: TimeRun) -> Iterator[TimeRun]:
+    """The rows in order, in parts that may be one chunk each."""
+    start = 0
+    for part in cut_chunks(run.rows):
+        yield TimeRun(run.times_us[start : start + part.num_rows], part)
+        start += part.num_rows
 
 
 def merge_runs(runs: Sequence[TimeRun]) -> TimeRun:

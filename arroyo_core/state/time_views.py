@@ -22,7 +22,7 @@ from arroyo_core.state.messages import (
 )
 from arroyo_core.state.rows import RowFormat
 from arroyo_core.state.runs import later
-from arroyo_core.state.time_runs import TimeRun, TimeRuns, Times, merge_runs
+from arroyo_core.state.time_runs import TimeRun, TimeRuns, Times, cut_run, merge_runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,12 @@ class ExpiringTimeKeyView:
     def get_batches(self, timestamp_us: int) -> list[pa.RecordBatch]:
         """The rows of one event time."""
         self._read(lambda rows: rows.first_us <= timestamp_us <= rows.last_us)
-        return [self._format.decode(rows) for half in self._halves() for rows in half.at(timestamp_us)]
+        return [
+            part
+            for half in self._halves()
+            for rows in half.at(timestamp_us)
+            for part in self._format.decode_parts(rows)
+        ]
 
     def count_parts(self, times_us: Times) -> npt.NDArray[np.int64]:
         """In how many parts the rows of each of these times are: one for each epoch that wrote some, about."""
@@ -157,19 +162,23 @@ class ExpiringTimeKeyView:
             self._send_deletes(sent)
             parts += sent
         parts += self._inserted.take_times(times_us)
-        return [self._format.decode(run.rows) for run in parts]
+        return [part for run in parts for part in self._format.decode_parts(run.rows)]
 
     def expire_before(self, time_us: int) -> list[tuple[int, list[pa.RecordBatch]]]:
         """Remove all rows before `time_us`, and return them, by event time, oldest first."""
         found: dict[int, list[pa.RecordBatch]] = {}
         for run in self._take_before(time_us):
-            decoded = self._format.decode(run.rows)
-            for each_us, start, end in run.by_time():
-                found.setdefault(each_us, []).append(decoded.slice(start, end - start))
+            for part in cut_run(run):
+                decoded = self._format.decode(part.rows)
+                for each_us, start, end in part.by_time():
+                    found.setdefault(each_us, []).append(decoded.slice(start, end - start))
         return sorted(found.items(), key=lambda item: item[0])
 
     def take_before(self, time_us: int) -> pa.RecordBatch | None:
-        """Remove all rows before `time_us`, and return them in the order of their times; None if there are none."""
+        """Remove all rows before `time_us`, and return them in the order of their times; None if there are none.
+
+        Raises `StateValueError` if one batch cannot hold them: `take_parts_before` gives any number of them.
+        """
         runs = self._take_before(time_us)
         # Rows of files and rows that were inserted may differ in other columns.
         own = [run.select(self._format.schema.schema.names) for run in runs]
@@ -180,7 +189,7 @@ class ExpiringTimeKeyView:
 
         Rows of one time come in the same order as with `take_before`.
         """
-        return [self._format.decode(run.rows) for run in self._take_before(time_us)]
+        return [part for run in self._take_before(time_us) for part in self._format.decode_parts(run.rows)]
 
     def flush(self, cutoff_us: int | None = None) -> None:
         """Hand what was inserted to the next checkpoint; called by it, and by operators that like to."""

@@ -9,13 +9,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from arroyo_core.errors import StateError
-from arroyo_core.proto.state_pb2 import CheckpointMetadata, StateFile, TableConfig, TableType
+from arroyo_core.proto.state_pb2 import CheckpointMetadata, StagedFile, StateFile, TableConfig, TableType
 from arroyo_core.state.config import decode_expiring_config, decode_schema
 from arroyo_core.state.files import FORMAT, FORMAT_KEY, VERSION_KEY, verify_file
 from arroyo_core.state.global_keyed_map import GLOBAL_KEY_VALUE_SCHEMA
-from arroyo_core.state.merge import table_files
+from arroyo_core.state.merge import staged_files, table_files
 from arroyo_core.state.parquet import ParquetBackend
 from arroyo_core.state.rows import RowFormat
+from arroyo_core.state.staged import read_staged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +55,12 @@ class Verifier:
                 sizes[file.path] = file.size_bytes
                 found = self._check(file, config)
                 problems += [f"{problem}; table {name!r} of operator {operator_id!r} needs it" for problem in found]
+        for staged in _staged(metadata):
+            sizes[staged.path] = staged.size_bytes
+            try:
+                read_staged(self._backend.storage, staged)
+            except StateError as error:
+                problems.append(str(error))
         return Verdict(
             epoch=epoch,
             files=len(sizes),
@@ -94,6 +101,12 @@ def _files(metadata: CheckpointMetadata) -> Iterator[tuple[str, str, TableConfig
         for name, table in sorted(operator.table_checkpoint_metadata.items()):
             for file in table_files(table):
                 yield operator.operator_metadata.operator_id, name, operator.table_configs[name], file
+
+
+def _staged(metadata: CheckpointMetadata) -> Iterator[StagedFile]:
+    for operator in metadata.operators:
+        for table in operator.table_checkpoint_metadata.values():
+            yield from staged_files(table)
 
 
 def _misfits(file: StateFile, config: TableConfig, reader: pq.ParquetFile) -> Iterator[str]:

@@ -24,7 +24,7 @@ from arroyo_core.runtime.context import RuntimeContext
 from arroyo_core.runtime.results import merge_notes
 from arroyo_core.runtime.tables import OperatorTables
 from arroyo_core.runtime.watermarks import Channel, Level, WatermarkHolder
-from arroyo_core.state import commit_data
+from arroyo_core.state import commit_data, get_storage_provider
 from arroyo_core.testing.clock import FakeClock
 from arroyo_core.testing.subtask import INCARNATION, SideOutput, SubtaskState, factory, make_context, tell
 
@@ -124,7 +124,7 @@ class OperatorHarness:
         barrier = self._state.barrier(self.clock)
         self._chain.handle_checkpoint(barrier)
         self._state.save([self._tables.checkpoint(barrier)])
-        return commit_data(self._state.metadata) if self._state.metadata else {}
+        return commit_data(self._state.metadata, get_storage_provider(self._state.url)) if self._state.metadata else {}
 
     def commit(self, data: Mapping[str, Mapping[int, bytes]]) -> None:
         """The second phase, for the epoch that `checkpoint` ended last."""

@@ -23,7 +23,7 @@ from arroyo_core.runtime.context import RuntimeContext
 from arroyo_core.runtime.exchange import RebalanceRouter, Router, ShuffleRouter
 from arroyo_core.runtime.tables import OperatorTables
 from arroyo_core.runtime.watermarks import Channel, Level, WatermarkHolder
-from arroyo_core.state import commit_data
+from arroyo_core.state import commit_data, get_storage_provider
 from arroyo_core.testing.clock import FakeClock
 from arroyo_core.testing.harness import Makes
 from arroyo_core.testing.subtask import INCARNATION, SideOutput, SubtaskState, factory, make_context, tell
@@ -154,7 +154,7 @@ class ParallelHarness:
             return {}
         self._state.save(checkpoints)
         self._remember()
-        return commit_data(self._state.metadata) if self._state.metadata else {}
+        return commit_data(self._state.metadata, get_storage_provider(self._state.url)) if self._state.metadata else {}
 
     def restore(self, parallelism: int | None = None) -> None:
         """End the epoch that `checkpoint` closed, throw all subtasks away, and make so many from the checkpoint."""

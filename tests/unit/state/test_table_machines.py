@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
+from small_arrow import SMALL_COMPACTION, shrink_arrow
 from state_machines import MACHINES
 
 from arroyo_core.api import hashing
@@ -23,6 +24,10 @@ SETTINGS = settings(
     suppress_health_check=list(HealthCheck),
     report_multiple_bugs=False,
 )
+
+
+#: Leaves two hashes, each of half of the keys.
+HALVES = np.uint64(1 << 63)
 
 
 def memory_storage():
@@ -47,6 +52,21 @@ def test_a_table_behaves_like_its_model_with_a_warm_cache(machine, monkeypatch, 
 @pytest.mark.parametrize("machine", MACHINES[1:], ids=lambda machine: machine.__name__)
 def test_a_change_that_takes_several_files_behaves_like_its_model(machine, monkeypatch):
     monkeypatch.setattr(expiring_time_key_map, "PART_BYTES", 100)
+    monkeypatch.setattr(machine, "make_storage", staticmethod(memory_storage), raising=False)
+    run_state_machine_as_test(machine, settings=settings(SETTINGS, max_examples=max(1, EXAMPLES // 2)))
+
+
+@pytest.mark.parametrize("has_hot_hash", [False, True], ids=["hashes", "one hot hash"])
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.__name__)
+def test_a_table_larger_than_arrow_can_hold_in_one_piece_behaves_like_its_model(
+    machine, has_hot_hash, monkeypatch, tmp_path
+):
+    shrink_arrow(monkeypatch)
+    if has_hot_hash:
+        monkeypatch.setattr(rows, "hash_batch", lambda batch, keys: hashing.hash_batch(batch, keys) & HALVES)
+    monkeypatch.setattr(cache, "SMALL_BYTES", 600)
+    monkeypatch.setattr(machine, "cache", WarmCache(tmp_path / "cache", max_bytes=200_000))
+    monkeypatch.setattr(machine, "compaction", SMALL_COMPACTION)
     monkeypatch.setattr(machine, "make_storage", staticmethod(memory_storage), raising=False)
     run_state_machine_as_test(machine, settings=settings(SETTINGS, max_examples=max(1, EXAMPLES // 2)))
 

@@ -13,10 +13,11 @@ from typing import Any, ClassVar
 import numpy as np
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from state_job import RETENTION_US, Job, Row, batch_of, expiring_tables, rows_of
+from state_job import EAGER_COMPACTION, RETENTION_US, Job, Row, batch_of, expiring_tables, rows_of
 
 from arroyo_core.api.signals import Watermark
 from arroyo_core.state import (
+    CompactionPolicy,
     DeleteKey,
     DeleteTimeKey,
     DeleteTimeRange,
@@ -38,6 +39,7 @@ class TableMachine(RuleBasedStateMachine):
 
     make_storage: ClassVar[Callable[[], StorageProvider]]
     cache: ClassVar[WarmCache | None] = None
+    compaction: ClassVar[CompactionPolicy] = EAGER_COMPACTION
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,7 +52,7 @@ class TableMachine(RuleBasedStateMachine):
 
     @initialize(parallelism=st.integers(1, 3))
     def start(self, parallelism: int) -> None:
-        self.job = Job(type(self).make_storage(), self.tables(), cache=self.cache)
+        self.job = Job(type(self).make_storage(), self.tables(), cache=self.cache, compaction=self.compaction)
         self.reopen(parallelism)
 
     @rule(parallelism=st.integers(1, 4))
