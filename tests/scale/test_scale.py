@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from .edges import EDGES, Size
-from .measuring import SHOWN, measure
+from .measuring import SHOWN, STOP_AFTER, measure
 from .report import report
 
 PLUGIN = Path(__file__).with_name("plugin")
@@ -19,7 +19,7 @@ def test_a_small_edge_is_exact_and_measured(tmp_path):
     run = measure(EDGES["files"], Size(0.001), tmp_path / "run")
     print(report([run]))
     assert run.problem == ""
-    assert run.epochs > 3
+    assert run.epochs > STOP_AFTER
     assert set(SHOWN) <= set(run.peak_bytes)
     assert all(run.peak_bytes[kind] > 2**20 for kind in SHOWN)
     state, read = run.traffic["state"], run.traffic["in"]
