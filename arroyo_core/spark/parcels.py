@@ -39,7 +39,7 @@ class Parcel:
     data: bytes | Broadcast[bytes]
 
     def open(self) -> Any:
-        """The value, made anew."""
+        """The value, made again."""
         data = self.data if isinstance(self.data, bytes) else self.data.value
         return pickle.loads(zlib.decompress(data[1:]) if data[:1] == _COMPRESSED else data[1:])
 

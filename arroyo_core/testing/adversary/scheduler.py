@@ -180,7 +180,7 @@ class EpochScheduler:
             self._fail(attempt, error)
 
     def _end(self, attempt: Attempt) -> None:
-        """The first to end counts; but of one whose stage was begun anew meanwhile, the last does."""
+        """The first to end counts; but of one whose stage was started over meanwhile, the last does."""
         self._running.remove(attempt)
         stage = self._stages[attempt.wave]
         if stage.outputs[attempt.partition] is not None:

@@ -8,7 +8,7 @@ Of the table `s` a subtask reads and writes its own keys only:
 - `done-{subtask}`: which of the subtask's splits are finished, as ranges of places among them;
 - `{number}`: the position in a split that is begun.
 
-When the parallelism changes, the splits are dealt anew, and each subtask looks through what all former ones had done.
+When the parallelism changes, the splits are dealt again, and each subtask looks through what all former ones had done.
 Checkpoints of versions that had but one table keep everything in `f`: `done` as ranges of numbers of splits, and
 `FINISHED` as the position in one that is finished. It is taken over in the first epoch, and goes.
 """
