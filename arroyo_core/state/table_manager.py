@@ -321,7 +321,7 @@ class TableManager:
                 self._compactions[name] = _compaction_pool(os.getpid()).submit(compact)
 
     def _check_partitioned(self) -> None:
-        """A partitioned table must be dealt out again as soon as the parallelism changes: nobody may leave it unread."""
+        """A partitioned table must be dealt out again when the parallelism changes: nobody may leave it unread."""
         for name, table in self._tables.items():
             if name in self._views or not isinstance(table, GlobalKeyedTable):
                 continue
