@@ -148,8 +148,9 @@ def file_rows(path: Path) -> list[SignedRow]:
 def json_rows(line: dict[str, Any]) -> list[SignedRow]:
     """The row of a line, or the rows that a change in Debezium's form takes back and adds."""
     if {"error", "text"} <= line.keys():
-        # A bad line also tells when it was met, and in which epoch.
-        return [signed({name: value for name, value in line.items() if name not in ("epoch", "subtask", "time")})]
+        # A bad line also tells in which run it was met, and when.
+        varying = ("incarnation", "epoch", "subtask", "time")
+        return [signed({name: value for name, value in line.items() if name not in varying})]
     if line.keys() != {"before", "after", "op"}:
         return [signed(line)]
     sides = [(-1, line["before"]), (1, line["after"])]
