@@ -23,6 +23,9 @@ SEED = int(os.environ.get("ADVERSARY_SEED") or random.SystemRandom().randrange(1
 #: With fewer rounds, some deed may not have come up.
 ENOUGH = 40
 
+#: An attempt that is lost in the middle leaves files open, as a process does that is killed.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 
 @pytest.fixture
 def show(request):

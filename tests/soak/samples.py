@@ -62,8 +62,8 @@ def count_files(folder: Path) -> tuple[int, int]:
 
 
 def count_staged(output: Path) -> int:
-    """Files of sinks that nobody may read yet, or ever."""
-    return sum(count_files(folder)[0] for folder in output.glob("*/_*"))
+    """Files of sinks that nobody may read yet, or ever; manifests are output, and grow with it."""
+    return sum(count_files(folder)[0] for folder in output.glob("*/_*") if folder.name != "_committed")
 
 
 @dataclass(slots=True)
