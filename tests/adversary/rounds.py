@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import logging
 import multiprocessing
 import os
@@ -9,6 +10,7 @@ import traceback
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 
 from arroyo_core.testing.adversary import Adversary, Deed
@@ -52,6 +54,7 @@ def run_round(seed: int) -> Round:
 def run_rounds(seeds: Sequence[int]) -> list[Round]:
     # That epochs are discarded and jobs start over is the purpose.
     logging.disable(logging.WARNING)
+    faulthandler.enable()
     return [run_round(seed) for seed in seeds]
 
 
@@ -60,5 +63,27 @@ def share_rounds(seeds: Sequence[int]) -> list[Round]:
     workers = max(1, min(4, os.cpu_count() or 1))
     size = max(1, min(20, -(-len(seeds) // workers)))
     shares = [seeds[start : start + size] for start in range(0, len(seeds), size)]
+    rounds, lost = _run_shares(shares, workers)
+    if lost:
+        # Seen once in some ten runs, and never with the same seeds again: a process ends without a word, perhaps
+        # because threads of lost attempts are still in native code. What is under test is the output of jobs.
+        print(f"adversary: a process died; the rounds of {sum(map(len, lost))} seeds are run again, one by one")
+        again, lost = _run_shares([[seed] for share in lost for seed in share], 1)
+        rounds += again
+        if lost:
+            raise RuntimeError(f"a process died in the rounds of seeds {lost}, for the second time")
+    return rounds
+
+
+def _run_shares(shares: Sequence[Sequence[int]], workers: int) -> tuple[list[Round], list[Sequence[int]]]:
+    """What came of the shares, and those whose process died."""
+    rounds: list[Round] = []
+    lost = []
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        return [each for share in pool.map(run_rounds, shares) for each in share]
+        futures = [pool.submit(run_rounds, share) for share in shares]
+        for share, future in zip(shares, futures, strict=True):
+            try:
+                rounds += future.result()
+            except BrokenProcessPool:
+                lost.append(share)
+    return rounds, lost
