@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from arroyo_core.api import Watermark
+from arroyo_core.api import END_OF_TIME_US, Watermark
 
 #: Of a receiver: which of its inputs, and which subtask upstream sends.
 Channel = tuple[int, int]
@@ -34,6 +34,11 @@ class Level:
     def is_unset(self) -> bool:
         return self.event_time_us is None and not self.is_idle
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing follows; such a place says nothing about when others are."""
+        return self.event_time_us is not None and self.event_time_us >= END_OF_TIME_US
+
     def after(self, watermark: Watermark) -> Level:
         """The level once this watermark has come; one that is older than an earlier one only ends idleness."""
         if watermark.event_time_us is None:
@@ -47,8 +52,12 @@ UNSET = Level()
 
 
 def least_level(levels: Iterable[Level]) -> Level:
-    """The minimum over those that are not idle; unset while any is unset, idle if all are."""
-    levels = list(levels)
+    """The minimum over those that are neither idle nor at their end; unset while any is unset.
+
+    Idle if all are, but for those at their end; at the end if all are.
+    """
+    found = list(levels)
+    levels = [level for level in found if not level.has_ended] or found
     if not levels or any(level.is_unset for level in levels):
         return UNSET
     counted = [level for level in levels if not level.is_idle]
@@ -59,7 +68,8 @@ def least_level(levels: Iterable[Level]) -> Level:
 class WatermarkHolder:
     """Merges the levels of a chain's channels into one that never goes backwards.
 
-    Merged: undefined while any channel is unset; else the least event time of those not idle; idle if all are.
+    Merged: undefined while any channel is unset; else the least event time of those not idle; idle if all are. One that
+    has ended does not count, unless all have: idle ones may come back.
 
     Idleness counts only once the channel has delivered its barrier. Channels deliver an epoch one after the other, and
     one that says early in the epoch that it is idle, or was idle when the epoch began, may have rows later in it: the
@@ -73,7 +83,10 @@ class WatermarkHolder:
         self._channels: dict[Channel, Level] = {}
         #: Those that have delivered their barrier.
         self._ended: set[Channel] = set()
+        #: Neither idle nor at their end.
         self._active = 0
+        #: Not at their end.
+        self._open = 0
         #: The event time of each channel that holds the merged one back.
         self._bounds: dict[Channel, int | None] = {}
         self._unknown = 0
@@ -108,7 +121,8 @@ class WatermarkHolder:
 
     def _set(self, channel: Channel, level: Level) -> None:
         previous = self._channels.get(channel)
-        self._active += (not level.is_idle) - (previous is not None and not previous.is_idle)
+        self._active += _is_active(level) - (previous is not None and _is_active(previous))
+        self._open += (not level.has_ended) - (previous is not None and not previous.has_ended)
         self._channels[channel] = level
         self._bind(channel)
 
@@ -116,7 +130,7 @@ class WatermarkHolder:
         level = self._channels[channel]
         if channel in self._bounds and self._bounds.pop(channel) is None:
             self._unknown -= 1
-        if level.is_idle and channel in self._ended:
+        if level.has_ended or (level.is_idle and channel in self._ended):
             return
         self._bounds[channel] = level.event_time_us
         if level.event_time_us is None:
@@ -136,6 +150,8 @@ class WatermarkHolder:
 
     def _current(self) -> Watermark | None:
         """What the channels come to now; None while that is not known."""
+        if self._channels and not self._open:
+            return Watermark.event_time(END_OF_TIME_US)
         if not self._active:
             return None if self._bounds else Watermark.idle()
         if self._unknown:
@@ -143,3 +159,7 @@ class WatermarkHolder:
         while self._bounds.get(self._least[0][1]) != self._least[0][0]:
             heappop(self._least)
         return Watermark.event_time(self._least[0][0])
+
+
+def _is_active(level: Level) -> bool:
+    return not level.is_idle and not level.has_ended

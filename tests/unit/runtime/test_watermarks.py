@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arroyo_core.api import Watermark
+from arroyo_core.api import END_OF_TIME_US, Watermark
 from arroyo_core.runtime.watermarks import UNSET, Level, WatermarkHolder, least_level
 
 LEFT, RIGHT = (0, 0), (1, 0)
@@ -93,7 +93,17 @@ def test_restored_inputs_of_a_changed_pipeline_are_made_known():
     assert holder.restate() is None
 
 
-LEVELS = st.builds(Level, st.none() | st.integers(-50, 50), is_idle=st.booleans())
+def test_an_input_that_has_ended_says_nothing_about_idle_ones_that_may_come_back():
+    holder = WatermarkHolder([LEFT, RIGHT], restored={RIGHT: Level(5, is_idle=True)})
+    assert holder.update(LEFT, at(END_OF_TIME_US)) is None
+    assert holder.end_epoch(LEFT) is None
+    assert holder.end_epoch(RIGHT) == Watermark.idle()
+    holder = WatermarkHolder([LEFT, RIGHT], restored=dict(holder.channels), merged=holder.merged)
+    assert holder.update(RIGHT, at(7)) == at(7)
+    assert holder.update(RIGHT, at(END_OF_TIME_US)) == at(END_OF_TIME_US)
+
+
+LEVELS = st.builds(Level, st.none() | st.integers(-50, 50), is_idle=st.booleans()) | st.just(Level(END_OF_TIME_US))
 
 
 @given(st.lists(LEVELS))
