@@ -120,8 +120,8 @@ CASES = [
         {"predicate": "10 / (v - 9) < 2", "on_error": "dead_letter"},
         [EVENTS],
         id="std.filter with dead letters",
-        # Where and when a row failed; the row and the error are compared.
-        ignore=["_error_epoch", "_error_subtask", "_error_time"],
+        # In which run, where and when a row failed; the row and the error are compared.
+        ignore=["_error_incarnation", "_error_epoch", "_error_subtask", "_error_time"],
     ),
     OperatorCase("std.project", {"expressions": {"w": "v * 2", "up": "upper(k)"}, "keep": ["v", "at"]}, [EVENTS]),
     OperatorCase("std.project", {"drop": ["k"]}, [EVENTS], id="std.project that drops", is_ordered=True),
