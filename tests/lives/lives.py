@@ -159,7 +159,8 @@ def rescaled(file: PipelineFile) -> None:
 
 def cut_anywhere(file: PipelineFile) -> None:
     """`EPOCH_CUT_SEED=7 pytest tests/golden tests/nexmark -k anywhere` repeats a run."""
-    seed = int(os.environ.get("EPOCH_CUT_SEED") or random.randrange(10**6))
+    # The same in CI every time, as Hypothesis has it: what another seed finds is found by people.
+    seed = int(os.environ.get("EPOCH_CUT_SEED") or (7 if os.environ.get("CI") else random.randrange(10**6)))
     print(f"EPOCH_CUT_SEED={seed}")
     file.run_cut(seed)
 
