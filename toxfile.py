@@ -31,6 +31,9 @@ INTEGRATION = f"{FULL}-integration"
 #: Whole pipelines of all plugins, in process: one core is enough, so that it runs beside others.
 PIPELINES = f"{FULL}-pipelines"
 
+#: What the tests of every plugin need.
+TEST_KIT = "arroyo-testing"
+
 #: Distributions whose property tests take minutes: these run on one Python, all others on each.
 SLOW_PROPERTIES = {CORE, "arroyo-std"}
 
@@ -51,11 +54,14 @@ def distribution_of(environment: str) -> Distribution | None:
 
 
 def installed_in(environment: str) -> Sequence[Distribution]:
-    """A plugin is tested with the core alone; the core's own tests run pipelines of all plugins."""
+    """A plugin is tested with the core, the test kit and what it asks for; the core's own tests use all plugins."""
     known, subject = distributions(), distribution_of(environment)
     if subject is None or subject.name == CORE:
         return known
-    return [known[0], subject]
+    wanted = {CORE, TEST_KIT, subject.name}
+    while more := {name for found in known if found.name in wanted for name in found.companions} - wanted:
+        wanted |= more
+    return [found for found in known if found.name in wanted]
 
 
 def test_arguments(environment: str) -> list[str]:
@@ -83,8 +89,6 @@ def sources() -> list[str]:
     plugins = [*(found.sources for found in distributions()[1:]), *templates]
     return [
         "arroyo_core",
-        "_arroyo_daemon",
-        "_arroyo_pytest",
         "tools",
         "toxfile.py",
         *(str(path.relative_to(ROOT)) for path in plugins),

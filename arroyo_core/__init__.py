@@ -3,45 +3,44 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from arroyo_core.api import (
-    ArrowCollector,
-    ArrowOperator,
-    ArroyoSchema,
-    CheckpointBarrier,
-    CommitToken,
-    ConstructedOperator,
-    DisplayableOperator,
-    Guarantee,
-    OperatorConstructor,
-    OperatorContext,
-    Registry,
-    SignalMessage,
-    SourceCollector,
-    SourceContext,
-    SourceFinishType,
-    SourceOperator,
-    TaskInfo,
-    UnboundedState,
-    Watermark,
-)
-from arroyo_core.errors import (
-    ArroyoError,
-    ConfigError,
-    DataError,
-    ExchangeError,
-    ExternalError,
-    InvalidPipelineError,
-    OperatorError,
-    PipelineError,
-    PluginError,
-    SetupError,
-    StateError,
-    UdfDeclarationError,
-    UdfError,
-    UdfTimeoutError,
-)
-
 if TYPE_CHECKING:
+    from arroyo_core.api import (
+        ArrowCollector,
+        ArrowOperator,
+        ArroyoSchema,
+        CheckpointBarrier,
+        CommitToken,
+        ConstructedOperator,
+        DisplayableOperator,
+        Guarantee,
+        OperatorConstructor,
+        OperatorContext,
+        Registry,
+        SignalMessage,
+        SourceCollector,
+        SourceContext,
+        SourceFinishType,
+        SourceOperator,
+        TaskInfo,
+        UnboundedState,
+        Watermark,
+    )
+    from arroyo_core.errors import (
+        ArroyoError,
+        ConfigError,
+        DataError,
+        ExchangeError,
+        ExternalError,
+        InvalidPipelineError,
+        OperatorError,
+        PipelineError,
+        PluginError,
+        SetupError,
+        StateError,
+        UdfDeclarationError,
+        UdfError,
+        UdfTimeoutError,
+    )
     from arroyo_core.runtime.events import StopMode
     from arroyo_core.runtime.start import StartOptions
     from arroyo_core.runtime.stop import StopSignal
@@ -87,9 +86,7 @@ __all__ = [
     "Watermark",
 ]
 
-
-#: What drives jobs, by the module that has it: executors, which import this package in every worker
-#: process, need none of it.
+#: What drives jobs; all other names are of `arroyo_core.api` or `arroyo_core.errors`.
 _DRIVING = {
     "Pipeline": "arroyo_core.spark.pipeline",
     "StartOptions": "arroyo_core.runtime.start",
@@ -99,6 +96,14 @@ _DRIVING = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in _DRIVING:
-        return getattr(import_module(_DRIVING[name]), name)
-    raise AttributeError(name)
+    # Nothing is imported before it is asked for: Spark waits for its daemon, and pytest for its plugins.
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    is_error = name.endswith("Error")
+    module = import_module(_DRIVING.get(name) or ("arroyo_core.errors" if is_error else "arroyo_core.api"))
+    value = globals()[name] = getattr(module, name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -6,6 +6,7 @@ One definition for the wheels, the tox environments, the pins and the tests: a n
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -50,7 +51,7 @@ class Distribution:
     def packages(self) -> tuple[Path, ...]:
         """The folders of the packages in the wheel."""
         if self.name == CORE:
-            return (ROOT / "arroyo_core", ROOT / "_arroyo_daemon", ROOT / "_arroyo_pytest")
+            return (ROOT / "arroyo_core",)
         return tuple(sorted(path.parent for path in self.sources.glob("*/__init__.py")))
 
     @property
@@ -58,6 +59,15 @@ class Distribution:
         """Folders outside the packages that the wheel has copies of."""
         targets = self.metadata.get("tool", {}).get("hatch", {}).get("build", {}).get("targets", {})
         return tuple(self.folder / path for path in targets.get("wheel", {}).get("force-include", {}))
+
+    @property
+    def companions(self) -> set[str]:
+        """Distributions of this repository that it needs, or that its tests do; the core apart."""
+        if self.name == CORE:
+            return set()
+        tests = self.metadata.get("dependency-groups", {}).get("test", ())
+        wanted = {re.split(r"[^A-Za-z0-9-]", line)[0] for line in (*self.metadata["project"]["dependencies"], *tests)}
+        return {name for name in wanted if name.startswith("arroyo-")} - {"arroyo-core"}
 
     @property
     def requirements(self) -> list[str]:

@@ -12,33 +12,15 @@ import traceback
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from arroyo_core.cli import (
-    cases,
-    completion,
-    dlq,
-    docs,
-    doctor,
-    fmt,
-    graph,
-    lint,
-    new,
-    plan,
-    plugins,
-    proto,
-    schema,
-    start,
-    state_commands,
-    stop,
-    udf,
-    validate,
-    watching,
-)
+from arroyo_core.cli import plan, plugins, start, state_commands, stop, udf, validate, watching
 from arroyo_core.cli.arguments import parallelism, port, restarts
 from arroyo_core.cli.bundles import add_insecure
+from arroyo_core.cli.commands import Commands, RootParser
 from arroyo_core.cli.diagnostics import render_mistake
 from arroyo_core.cli.exits import FAILURE, INTERRUPTED, MISTAKE
 from arroyo_core.cli.parameters import add_set
 from arroyo_core.errors import ArroyoError, Domain, InvalidPipelineError, OperatorError, PipelineError, error_domain
+from arroyo_core.plugin import installed_plugins
 from arroyo_core.runtime.job import MAX_RESTARTS
 
 
@@ -66,35 +48,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="arroyo", description="Stream-processing pipelines in YAML, on Spark.")
+    parser = RootParser(prog="arroyo", description="Stream-processing pipelines in YAML, on Spark.")
     parser.add_argument("--version", action="version", version=f"arroyo-core {version('arroyo-core')}")
     parser.add_argument("--debug", action="store_true", help="show tracebacks")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = Commands(parser)
     _add_run(commands)
-    validate.add_command(commands)
-    cases.add_command(commands)
-    lint.add_command(commands)
-    fmt.add_command(commands)
-    plan.add_command(commands)
-    graph.add_command(commands)
-    plugins.add_command(commands)
-    docs.add_command(commands, parser)
-    schema.add_command(commands)
-    stop.add_command(commands)
-    state_commands.add_commands(commands)
-    udf.add_command(commands)
-    dlq.add_command(commands)
-    doctor.add_command(commands)
-    completion.add_command(commands, parser)
-    new.add_command(commands)
-    proto.add_command(commands)
-    # Also behind the command. No default there, or it would overwrite what was given before the command.
-    for command in commands.choices.values():
-        command.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show tracebacks")
+    for module in (validate, plan, stop, state_commands, plugins, udf):
+        module.add_command(commands)
+    for _ in installed_plugins().hooks.call_each("arroyo_add_command", commands=commands):
+        pass
     return parser
 
 
-def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_run(commands: Commands) -> None:
     parser = commands.add_parser(
         "run", help="run a pipeline on Spark", description="Run a pipeline on Spark until its data ends, or Ctrl-C."
     )

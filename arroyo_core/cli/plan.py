@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from arroyo_core.cli.arguments import checkpoint, parallelism
 from arroyo_core.cli.bundles import add_insecure, bundle_opener
+from arroyo_core.cli.commands import Commands
 from arroyo_core.cli.comparison import comparison_json, comparison_text, needs_consent
 from arroyo_core.cli.exits import MISTAKE, OK
 from arroyo_core.cli.parameters import add_set, given_parameters
@@ -22,7 +23,7 @@ from arroyo_core.runtime.udf_changes import changed_udfs, compare_udfs
 from arroyo_core.state.fork import find_checkpoint
 
 
-def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "plan",
         help="show how a pipeline will run",

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 
+from arroyo_core.cli.commands import Commands
 from arroyo_core.cli.exits import OK
 from arroyo_core.plugin import PluginReport, installed_plugins
 
 
-def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "plugins",
         help="list installed plugins and their operators",

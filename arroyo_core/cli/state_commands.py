@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from arroyo_core.cli.commands import Commands
 from arroyo_core.cli.exits import OK
 from arroyo_core.cli.formats import format_size
 from arroyo_core.cli.repair import add_repair_arguments, add_verify_arguments, repair, verify
@@ -34,9 +35,9 @@ from arroyo_core.state.inspection import (
 FORMATS = ("table", "csv", "json", "parquet")
 
 
-def add_commands(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_command(commands: Commands) -> None:
     """Add `checkpoints ls|show|verify|repair` and `state tables|cat|diff`."""
-    checkpoints = subparsers.add_parser("checkpoints", help="list, show, verify and repair checkpoints")
+    checkpoints = commands.add_parser("checkpoints", help="list, show, verify and repair checkpoints")
     actions = checkpoints.add_subparsers(title="actions", metavar="ACTION", required=True)
     _add(actions, "ls", "list the checkpoints of a job", _ls, formats=("table", "json"))
     _add(actions, "show", "show one checkpoint with its tables", _show, formats=("table", "json"), epoch=True)
@@ -47,7 +48,7 @@ def add_commands(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]
         _add(actions, "repair", "move damaged checkpoints aside, and go on from the last whole one", _repair)
     )
 
-    state = subparsers.add_parser("state", help="read the state tables of a checkpoint")
+    state = commands.add_parser("state", help="read the state tables of a checkpoint")
     actions = state.add_subparsers(title="actions", metavar="ACTION", required=True)
     _add(actions, "tables", "list the tables of a checkpoint", _tables, formats=("table", "json"), epoch=True)
     for name, text, command in (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from arroyo_core.cli.commands import Commands
 from arroyo_core.cli.exits import OK
 from arroyo_core.cli.state_commands import add_job_arguments, open_backend
 from arroyo_core.runtime.events import StopMode
@@ -17,7 +18,7 @@ _MODES = {
 }
 
 
-def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "stop",
         help="ask a running job to stop",

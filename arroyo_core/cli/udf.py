@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from arroyo_core.cli import udf_signing
+from arroyo_core.cli.commands import Commands
 from arroyo_core.cli.exits import MISTAKE, OK
 from arroyo_core.errors import ArroyoError
 from arroyo_core.graph.udfs import is_local
@@ -18,7 +19,7 @@ from arroyo_core.udf.signing import SIGNATURE_SUFFIX
 _SUFFIXES = (".whl", ".zip")
 
 
-def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "udf",
         help="make and ship bundles of user functions",

@@ -6,19 +6,21 @@ import argparse
 import json
 import os
 import sys
+from pathlib import Path
 
 from arroyo_core.cli.bundles import add_insecure, bundle_opener
-from arroyo_core.cli.cases import check_cases, is_case_file
+from arroyo_core.cli.commands import Commands
 from arroyo_core.cli.diagnostics import mistake_json, render_mistake
 from arroyo_core.cli.exits import MISTAKE, OK
 from arroyo_core.cli.parameters import add_set, given_parameters
 from arroyo_core.errors import InvalidPipelineError, PipelineError
 from arroyo_core.graph import Plan, plan_pipeline
+from arroyo_core.graph.languages import language_of
 from arroyo_core.graph.views.labels import count
 from arroyo_core.plugin import installed_plugins
 
 
-def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "validate",
         help="check pipeline files without running them",
@@ -36,7 +38,7 @@ def validate(args: argparse.Namespace) -> int:
     mistakes: list[PipelineError] = []
     for file in args.files:
         try:
-            size = check_cases(file, args) if is_case_file(file) else _check_pipeline(file, args)
+            size = _check(file, args)
         except InvalidPipelineError as invalid:
             mistakes += invalid.errors
             if not args.json:
@@ -49,16 +51,13 @@ def validate(args: argparse.Namespace) -> int:
     return MISTAKE if mistakes else OK
 
 
-def _check_pipeline(file: str, args: argparse.Namespace) -> str:
-    """Raises `InvalidPipelineError`; returns how large the pipeline is."""
-    plan = plan_pipeline(
-        file,
-        plugins=installed_plugins(),
-        environment=os.environ,
-        bundles=bundle_opener(args),
-        parameters=given_parameters(args),
-    )
-    return _size(plan)
+def _check(file: str, args: argparse.Namespace) -> str:
+    """Raises `InvalidPipelineError`; returns how large the file is."""
+    plugins, bundles, parameters = installed_plugins(), bundle_opener(args), given_parameters(args)
+    other = language_of(file, plugins).check(Path(file), bundles=bundles, parameters=parameters)
+    if other is not None:
+        return other
+    return _size(plan_pipeline(file, plugins=plugins, environment=os.environ, bundles=bundles, parameters=parameters))
 
 
 def _show(file: str, invalid: InvalidPipelineError, *, is_debug: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from google.protobuf.message import Message
@@ -18,15 +18,7 @@ from arroyo_core.graph.guarantees import NodeGuarantee
 from arroyo_core.graph.mistakes import Mistakes, nearest
 from arroyo_core.graph.plan import Setting
 from arroyo_core.graph.spec import NodeSpec
-from arroyo_core.plugin import PluginSet
-
-#: Distributions of this project, by the prefix of their operators.
-KNOWN_PLUGINS: Mapping[str, str] = {
-    "filesystem": "arroyo-filesystem",
-    "impulse": "arroyo-nexmark",
-    "nexmark": "arroyo-nexmark",
-    "std": "arroyo-std",
-}
+from arroyo_core.plugin import PluginSet, known_elsewhere
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,8 +144,8 @@ def _add_unknown_operator(node: NodeSpec, error: PluginError, plugins: PluginSet
         mistakes.add(error.message, at=node.operator_at, value=name)
         return
     siblings = _siblings(prefix, known)
-    if not siblings and prefix in KNOWN_PLUGINS:
-        distribution = KNOWN_PLUGINS[prefix]
+    distribution = known_elsewhere("operators").get(prefix)
+    if not siblings and distribution is not None:
         mistakes.add(
             f"operator {name!r} needs the plugin {distribution}, which is not installed: pip install {distribution}",
             at=node.operator_at,

@@ -12,6 +12,7 @@ from arroyo_core.graph.chaining import derive_chains
 from arroyo_core.graph.connections import check_connections, resolve_inputs, unique_nodes
 from arroyo_core.graph.environment import Environment
 from arroyo_core.graph.guarantees import NodeGuarantee
+from arroyo_core.graph.languages import language_of
 from arroyo_core.graph.mistakes import Mistakes
 from arroyo_core.graph.operators import PlannedOperator, construct_operator
 from arroyo_core.graph.parameters import Given
@@ -19,6 +20,7 @@ from arroyo_core.graph.partials import insert_partials
 from arroyo_core.graph.plan import Node, Plan
 from arroyo_core.graph.pruning import derive_source_schemas
 from arroyo_core.graph.schemas import TypedNode, type_nodes
+from arroyo_core.graph.sections import sections_of
 from arroyo_core.graph.spec import MAX_PARALLELISM, PipelineSpec, read_spec
 from arroyo_core.graph.text import decode
 from arroyo_core.graph.topology import topological_order
@@ -139,11 +141,18 @@ def _plan(
 ) -> PlannedPipeline:
     if parallelism is not None and not 1 <= parallelism <= MAX_PARALLELISM:
         mistakes.add(f"parallelism must be between 1 and {MAX_PARALLELISM}", at=None, value=parallelism)
-    written = load_pipeline(text, file=file, environment=environment, given=parameters, mistakes=mistakes)
+    written = load_pipeline(
+        text,
+        file=file,
+        environment=environment,
+        given=parameters,
+        mistakes=mistakes,
+        language=language_of(file, plugins),
+    )
     if written is None:
         mistakes.raise_if_any()
         raise AssertionError("a document that cannot be read has a mistake")
-    spec = read_spec(written.root, mistakes)
+    spec = read_spec(written.root, mistakes, sections=sections_of(plugins))
     plugins, pins = load_udfs(spec, bundles, plugins=plugins, environment=environment, mistakes=mistakes)
     nodes = unique_nodes(spec.nodes, mistakes)
     # Also those of a taken id: their operators and configs have mistakes of their own to report.

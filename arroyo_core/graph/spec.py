@@ -5,17 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from arroyo_core.api.units import format_duration_us
 from arroyo_core.errors import Location
-from arroyo_core.graph.cases import CaseSpec, read_cases
 from arroyo_core.graph.document import Entry, Scalar, YamlList, YamlMap, YamlValue, describe, is_unresolved, shown
 from arroyo_core.graph.mistakes import Mistakes, nearest
 from arroyo_core.graph.plan import CheckpointSpec
+from arroyo_core.graph.sections import Section
 from arroyo_core.graph.values import read_duration_us, read_int, read_size, read_string
+from arroyo_core.plugin import known_elsewhere
 
 #: The keys of each section of the file.
-PIPELINE_KEYS = ("name", "parameters", "parallelism", "checkpoint", "udfs", "nodes", "tests")
+PIPELINE_KEYS = ("name", "parameters", "parallelism", "checkpoint", "udfs", "nodes")
 CHECKPOINT_KEYS = ("url", "interval", "rows", "bytes", "keep", "timeout")
 UDF_KEYS = ("url", "sha256", "as")
 NODE_KEYS = ("id", "operator", "inputs", "config", "parallelism")
@@ -85,13 +87,18 @@ class PipelineSpec:
     shown_url: str | None
     nodes: tuple[NodeSpec, ...]
     udfs: tuple[UdfSpec, ...] = ()
-    #: Only their shape is checked when the pipeline is planned.
-    cases: tuple[CaseSpec, ...] = ()
 
 
-def read_spec(root: YamlValue, mistakes: Mistakes) -> PipelineSpec:
+def read_spec(
+    root: YamlValue, mistakes: Mistakes, *, sections: Mapping[str, Section] = MappingProxyType({})
+) -> PipelineSpec:
     """What can be read of a pipeline; whatever is wrong is recorded and replaced by a default."""
-    fields = _fields(root, "a pipeline", PIPELINE_KEYS, mistakes, required=("name", "nodes"))
+    # A pipeline with tests runs also where nothing is installed that could run or check them.
+    keys = dict.fromkeys((*PIPELINE_KEYS, *sections, *known_elsewhere("sections")))
+    fields = _fields(root, "a pipeline", tuple(keys), mistakes, required=("name", "nodes"))
+    for key, section in sections.items():
+        if _optional(fields, key):
+            section.check(fields[key], mistakes)
     url = _optional(fields, "checkpoint")
     shown_url = url.entry("url") if isinstance(url, YamlMap) else None
     name = _optional(fields, "name")
@@ -103,7 +110,6 @@ def read_spec(root: YamlValue, mistakes: Mistakes) -> PipelineSpec:
         shown_url=shown(shown_url.value) if shown_url else None,
         nodes=_read_nodes(fields.get("nodes"), mistakes),
         udfs=_read_udfs(_optional(fields, "udfs"), mistakes),
-        cases=read_cases(fields["tests"], mistakes) if _optional(fields, "tests") else (),
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from arroyo_core.graph.document import YamlMap, YamlValue
 from arroyo_core.graph.environment import Environment
 from arroyo_core.graph.includes import INCLUDE, Includes
-from arroyo_core.graph.loader import load_document
+from arroyo_core.graph.languages import Language, Yaml
 from arroyo_core.graph.mistakes import Mistakes
 from arroyo_core.graph.parameters import Given, Parameter, read_parameters
 from arroyo_core.graph.references import References
@@ -25,20 +25,22 @@ class WrittenPipeline:
 
 
 def load_pipeline(
-    text: str, *, file: str, environment: Environment, given: Mapping[str, Given], mistakes: Mistakes
+    text: str,
+    *,
+    file: str,
+    environment: Environment,
+    given: Mapping[str, Given],
+    mistakes: Mistakes,
+    language: Language | None = None,
 ) -> WrittenPipeline | None:
     """Read a pipeline with its parameters and its includes; None where it cannot be read at all."""
+    language = language or Yaml()
     includes = Includes()
-    parameters = _read_declared(text, file, environment, given, includes, mistakes)
+    parameters = _read_declared(text, file, language, environment, given, includes, mistakes)
     references = References(environment, {name: parameter.value for name, parameter in parameters.items()})
     # Files that were read for the parameters are not read again: both passes must see the same text.
-    root = load_document(
-        text,
-        file=file,
-        environment=environment,
-        mistakes=mistakes,
-        references=references,
-        includes=Includes(texts=includes.texts),
+    root = language.read(
+        text, file=file, references=references, includes=Includes(texts=includes.texts), mistakes=mistakes
     )
     if root is None:
         return None
@@ -53,6 +55,7 @@ def load_pipeline(
 def _read_declared(
     text: str,
     file: str,
+    language: Language,
     environment: Environment,
     given: Mapping[str, Given],
     includes: Includes,
@@ -62,7 +65,7 @@ def _read_declared(
     if not given and "parameters" not in text and INCLUDE not in text:
         return {}
     # What is wrong with the file itself is recorded by the pass over all of it.
-    root = load_document(text, file=file, environment=environment, mistakes=Mistakes(), includes=includes)
+    root = language.read(text, file=file, references=References(environment), includes=includes, mistakes=Mistakes())
     if root is None:
         return {}
     entry = root.entry("parameters") if isinstance(root, YamlMap) else None

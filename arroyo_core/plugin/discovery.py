@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -18,6 +19,8 @@ from arroyo_core.plugin import hookspec
 #: A comma-separated list of plugins (entry-point names or distributions) that are not loaded.
 BLOCK_VARIABLE = "ARROYO_BLOCK_PLUGINS"
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class PluginReport:
@@ -28,8 +31,66 @@ class PluginReport:
     module: str
     operators: tuple[str, ...] = ()
     udfs: tuple[str, ...] = ()
+    #: The hooks that it implements.
+    hooks: tuple[str, ...] = ()
     error: str | None = None
     is_blocked: bool = False
+
+
+class Hooks:
+    """The one plugin manager of a process, which calls one plugin at a time: what one of them raises is its own."""
+
+    def __init__(self) -> None:
+        self._manager = pluggy.PluginManager(hookspec.PROJECT)
+        self._manager.add_hookspecs(hookspec)
+        self._origins: dict[Any, Origin] = {}
+        self._collected: dict[str, Sequence[Any]] = {}
+
+    def register(self, module: Any, origin: Origin) -> tuple[str, ...]:
+        """Add a plugin, and return the names of its hooks; raises `PluginError` where they are not ours."""
+        self._manager.register(module)
+        try:
+            self._manager.check_pending()
+            callers = self._manager.get_hookcallers(module)
+            if not callers:
+                raise PluginError("it implements no hook; expected 'arroyo_register', marked with @hookimpl")
+        except Exception:
+            self._manager.unregister(module)
+            raise
+        self._origins[module] = origin
+        return tuple(sorted(caller.name for caller in callers))
+
+    def unregister(self, module: Any) -> None:
+        self._manager.unregister(module)
+        del self._origins[module]
+
+    def call(self, hook: str, module: Any, **arguments: Any) -> list[Any]:
+        """What one plugin returns; an empty list where it does not implement the hook."""
+        others = [plugin for plugin in self._manager.get_plugins() if plugin is not module]
+        found: list[Any] = self._manager.subset_hook_caller(hook, others)(**arguments)
+        return found
+
+    def call_each(self, hook: str, **arguments: Any) -> Iterable[tuple[Origin, list[Any]]]:
+        """Every plugin that implements the hook, by distribution; those that raise are logged and left out."""
+        for module, origin in self._origins.items():
+            try:
+                found = self.call(hook, module, **arguments)
+            except Exception as error:
+                logger.warning("%s of plugin %s failed: %s: %s", hook, origin, type(error).__name__, error)
+                continue
+            if found:
+                yield origin, found
+
+    def collect(self, hook: str, kind: type) -> Sequence[tuple[Any, Origin]]:
+        """The objects that a hook returns, of all plugins; it is called once. Raises `PluginError` for any other."""
+        if hook not in self._collected:
+            self._collected[hook] = [
+                (item, origin) for origin, lists in self.call_each(hook) for items in lists for item in items
+            ]
+        for item, origin in self._collected[hook]:
+            if not isinstance(item, kind):
+                raise PluginError(f"{hook} of {origin} returns {type(item).__name__}, expected {kind.__name__}")
+        return self._collected[hook]
 
 
 @dataclass(slots=True)
@@ -40,6 +101,7 @@ class PluginSet:
     reports: Sequence[PluginReport]
     #: Operators that two distributions claim: nobody gets them.
     conflicts: Mapping[str, str] = field(default_factory=dict)
+    hooks: Hooks = field(default_factory=Hooks, repr=False)
 
     def constructor(self, operator: str) -> OperatorConstructor[Any]:
         """The constructor of an operator; raises `PluginError` saying why there is none."""
@@ -68,7 +130,7 @@ def discover(points: Iterable[EntryPoint] | None = None) -> PluginSet:
     loader = _Loader()
     for point in sorted(found, key=lambda point: (_origin(point).distribution, point.name)):
         loader.load(point, is_blocked=bool({point.name, _origin(point).distribution} & blocked))
-    return PluginSet(loader.registry, loader.reports, loader.conflicts)
+    return PluginSet(loader.registry, loader.reports, loader.conflicts, loader.hooks)
 
 
 @cache
@@ -80,22 +142,31 @@ def installed_plugins() -> PluginSet:
 class _Loader:
     def __init__(self) -> None:
         self.registry = Registry()
+        self.hooks = Hooks()
         self.reports: list[PluginReport] = []
         self.conflicts: dict[str, str] = {}
 
     def load(self, point: EntryPoint, *, is_blocked: bool) -> None:
-        origin = _origin(point)
-        report = PluginReport(point.name, origin, point.value, is_blocked=is_blocked)
-        if is_blocked:
-            self.reports.append(report)
-            return
+        report = PluginReport(point.name, _origin(point), point.value, is_blocked=is_blocked)
+        if not is_blocked:
+            try:
+                report = self._register(report, point.load)
+            # A plugin is foreign code: whatever it raises on import is its own trouble, and is reported.
+            except Exception as error:
+                report = replace(report, error=f"{type(error).__name__}: {error}")
+        self.reports.append(report)
+
+    def _register(self, report: PluginReport, load: Callable[[], Any]) -> PluginReport:
+        """Import one plugin and let it fill a registry of its own, so that it registers all or nothing."""
+        module = load()
+        names = self.hooks.register(module, report.origin)
+        staged = Registry()
         try:
-            staged = _register(point.load)
-        # A plugin is foreign code: whatever it raises on import is its own trouble, and is reported.
-        except Exception as error:
-            self.reports.append(PluginReport(point.name, origin, point.value, error=f"{type(error).__name__}: {error}"))
-            return
-        self.reports.append(self._merge(report, staged))
+            self.hooks.call("arroyo_register", module, registry=staged)
+        except Exception:
+            self.hooks.unregister(module)
+            raise
+        return self._merge(replace(report, hooks=names), staged)
 
     def _merge(self, report: PluginReport, staged: Registry) -> PluginReport:
         conflicts = []
@@ -111,28 +182,12 @@ class _Loader:
                     self.registry.add_udf(_attributed(udf, report.origin))
                 except PluginError as error:
                     conflicts.append(str(error))
-        return PluginReport(
-            report.name,
-            report.origin,
-            report.module,
+        return replace(
+            report,
             operators=tuple(sorted(staged.constructors)),
             udfs=tuple(sorted(staged.udfs)),
             error="; ".join(conflicts) or None,
         )
-
-
-def _register(load: Callable[[], Any]) -> Registry:
-    """Import one plugin and let it fill a registry of its own."""
-    manager = pluggy.PluginManager(hookspec.PROJECT)
-    manager.add_hookspecs(hookspec)
-    module = load()
-    manager.register(module)
-    manager.check_pending()
-    if not manager.get_hookcallers(module):
-        raise PluginError("it implements no hook; expected 'arroyo_register', marked with @hookimpl")
-    registry = Registry()
-    manager.hook.arroyo_register(registry=registry)
-    return registry
 
 
 def _attributed(udf: Udf, origin: Origin) -> Udf:

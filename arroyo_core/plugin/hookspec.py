@@ -1,4 +1,4 @@
-"""The hook that plugins implement: this file is their manual.
+"""The hooks that plugins implement: this file is their manual.
 
 A plugin is a module named by an entry point of the group `arroyo_core`:
 
@@ -7,9 +7,17 @@ A plugin is a module named by an entry point of the group `arroyo_core`:
 
 The entry point's name is the prefix of the plugin's operators: `acme.running_count`.
 The module is imported by every command, so it must import no client library by itself.
+
+A hook is a function of the module with the name of one below, marked with `@hookimpl`. A plugin implements at least
+one of them. A hook that raises takes nothing but its own plugin's part away, and `arroyo plugins` shows why.
 """
 
+# mypy: disable-error-code="empty-body"
+
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 import pluggy
 
@@ -26,4 +34,44 @@ def arroyo_register(registry: Registry) -> None:
 
     Called once per process, when plugins are discovered: on the driver, and on executors.
     If it raises, nothing of this plugin is registered, and only pipelines that use it fail.
+    """
+
+
+@hookspec
+def arroyo_add_command(commands: Any) -> None:
+    """Add commands to `arroyo`, with `commands.add(name, ...)`; `commands` is an `arroyo_core.cli.Commands`.
+
+    Called whenever the command line starts, so the code of a command is imported when it is run.
+    """
+
+
+@hookspec
+def arroyo_storage() -> Sequence[Any]:
+    """Kinds of storage for checkpoints: `arroyo_core.state.StorageKind`s, each for some protocols of URLs.
+
+    Called once per process, when the first URL is opened whose protocol is not one of the core's own.
+    """
+
+
+@hookspec
+def arroyo_language() -> Sequence[Any]:
+    """Languages of files: `arroyo_core.graph.Language`s, each for files with certain endings.
+
+    Called once per process, when the first file is read.
+    """
+
+
+@hookspec
+def arroyo_section() -> Sequence[Any]:
+    """Keys of pipeline files that the core does not read itself: `arroyo_core.graph.Section`s.
+
+    Called once per process, when the first file is read.
+    """
+
+
+@hookspec
+def arroyo_conformance() -> Sequence[Any]:
+    """Checks of the conformance kit beside its own, for cases of certain types.
+
+    Called once per process, by the first suite that is collected.
     """

@@ -16,7 +16,7 @@ from typing import Any
 from arroyo_core.plugin import installed_plugins
 
 #: What Spark starts; it comes to `main` below where the driver has no daemon ready.
-MODULE = "_arroyo_daemon"
+MODULE = "arroyo_core.spark.daemon_entry"
 _PRELOAD_VARIABLE = "ARROYO_PRELOAD"
 
 #: How workers keep memory, unless somebody has chosen otherwise: what one batch has used is there for the next one. By

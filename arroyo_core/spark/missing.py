@@ -76,7 +76,7 @@ def _distribution(module: str) -> str:
     """What to install for a module, in the driver's version; the module itself where the driver has none either."""
     root = module.partition(".")[0]
     plugins = {point.module.partition(".")[0]: point.dist.name for point in entry_points(group=PROJECT) if point.dist}
-    name = {"_arroyo_daemon": "arroyo-core", "arroyo_core": "arroyo-core", **plugins}.get(root)
+    name = {"arroyo_core": "arroyo-core", **plugins}.get(root)
     if name is None:
         name = next(iter(packages_distributions().get(root, ())), None)
     if name is None:

@@ -1,6 +1,6 @@
 """A Python daemon that loads its modules while Spark's JVM starts, instead of after.
 
-Spark starts its daemon for the first task of a session, and waits for it. What it starts is `_arroyo_daemon`, which
+Spark starts its daemon for the first task of a session, and waits for it. What it starts is `daemon_entry`, which
 hands its pipes and its environment to the daemon that the driver has started; that goes on as if it were Spark's own.
 """
 
@@ -18,8 +18,8 @@ import tempfile
 import threading
 from pathlib import Path
 
-from _arroyo_daemon import ADDRESS_VARIABLE
 from arroyo_core.spark import daemon
+from arroyo_core.spark.daemon_entry import ADDRESS_VARIABLE
 
 MODULE = "arroyo_core.spark.ready_daemon"
 

@@ -14,7 +14,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from arroyo_core.testing.adversary import Adversary, Deed
+from arroyo_testing.adversary import Adversary, Deed
 
 from .cases import cases
 

@@ -10,9 +10,9 @@ import random
 from collections import Counter
 
 import pytest
+from arroyo_testing.adversary import Deed
 
 from arroyo_core.runtime import steps
-from arroyo_core.testing.adversary import Deed
 
 from .cases import cases
 from .rounds import Round, run_round, share_rounds

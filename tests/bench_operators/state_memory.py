@@ -21,13 +21,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 from arroyo_nexmark.tables import TABLES
+from arroyo_testing import OperatorHarness
 from operators import COLUMNS, Case, case_of
 
 from arroyo_core.api import ArroyoSchema, Watermark
 from arroyo_core.graph import plan_pipeline
 from arroyo_core.plugin import PluginSet, installed_plugins
 from arroyo_core.proto.state_pb2 import OperatorCheckpointMetadata
-from arroyo_core.testing import OperatorHarness
 
 BATCH_ROWS = 65_536
 #: The rows of the batch that makes an operator look into the state it has loaded.

@@ -8,8 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 import yaml
-
-from arroyo_core.testing import run_in_process
+from arroyo_testing import run_in_process
 
 HERE = Path(__file__).parent
 EVENTS = 60_000

@@ -6,9 +6,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+from arroyo_testing import run_in_process
 
 from arroyo_core.plugin import discover
-from arroyo_core.testing import run_in_process
 
 from ..integration.tally import Tally
 

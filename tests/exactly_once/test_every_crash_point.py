@@ -6,10 +6,9 @@ import os
 from collections import Counter
 
 import pytest
+from arroyo_testing.machine import Mode
 from crash_rounds import Laboratory, Order, run_rounds, share_rounds
 from local_rounds import LocalLaboratory, run_local_rounds
-
-from arroyo_core.testing.machine import Mode
 
 #: `EXACTLY_ONCE_SEED=n` repeats a failed round of double crashes, and `..._ROUNDS` makes more of them.
 SEED = int(os.environ.get("EXACTLY_ONCE_SEED", "1"))

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
+from arroyo_testing.crash_filesystem import CrashFileSystem
+from arroyo_testing.machine import Disk, Life
 from calls import FirstDriverStore, SecondDriverStore
 from google.protobuf import struct_pb2
 from laboratory import Numbers
@@ -22,8 +24,6 @@ from arroyo_core.runtime.job import Job
 from arroyo_core.runtime.lanes import InlineLanes
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.state import FencedError, storage
-from arroyo_core.testing.crash_filesystem import CrashFileSystem
-from arroyo_core.testing.machine import Disk, Life
 
 SEED = int(os.environ.get("EXACTLY_ONCE_SEED", "1"))
 ROUNDS = int(os.environ.get("EXACTLY_ONCE_RACES", "50"))

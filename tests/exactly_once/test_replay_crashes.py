@@ -9,17 +9,17 @@ from collections import Counter
 
 import pyarrow.parquet as pq
 import pytest
+from arroyo_dlq.claims import read_replays
+from arroyo_dlq.replay import Replayer, Selection
+from arroyo_testing.crash_filesystem import running
+from arroyo_testing.machine import Crash, CrashPoint, Disk, Life, Mode
 
 from arroyo_core.graph import plan_text
 from arroyo_core.plugin import installed_plugins
-from arroyo_core.runtime.dead_letters.claims import read_replays
-from arroyo_core.runtime.dead_letters.replay import Replayer, Selection
 from arroyo_core.runtime.job import Job
 from arroyo_core.runtime.lanes import InlineLanes
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.state import get_storage_provider
-from arroyo_core.testing.crash_filesystem import running
-from arroyo_core.testing.machine import Crash, CrashPoint, Disk, Life, Mode
 
 ROOT = "lab"
 URL = f"crash-object://{ROOT}"

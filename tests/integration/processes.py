@@ -33,7 +33,7 @@ class Process:
     @property
     def is_python_daemon(self) -> bool:
         """The daemon that forks Python workers, or one of these: they share a command line."""
-        return "_arroyo_daemon" in self.command
+        return "arroyo_core.spark.daemon_entry" in self.command
 
 
 def session_processes(session: int) -> list[Process]:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+from arroyo_testing import run_in_process
 
 from arroyo_core.plugin import discover
 from arroyo_core.state import ParquetBackend, get_storage_provider
 from arroyo_core.state.inspection import read_table, verify_checkpoint
-from arroyo_core.testing import run_in_process
 
 JOB = "tally"
 KEYS = 64

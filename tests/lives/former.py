@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import fsspec
+from arroyo_testing.lanes import Killed, WatchedLanes
 
 from arroyo_core.graph import plan_pipeline
 from arroyo_core.plugin import installed_plugins
@@ -20,7 +21,6 @@ from arroyo_core.runtime.job import Job
 from arroyo_core.runtime.lanes import InlineLanes
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.runtime.results import JobResult
-from arroyo_core.testing.lanes import Killed, WatchedLanes
 
 EPOCHS = 3
 

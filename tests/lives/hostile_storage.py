@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from arroyo_core.testing.adversary import Adversary, AttemptLostError
+from arroyo_testing.adversary import Adversary, AttemptLostError
 
 #: What Python tells before it changes a file. Arrow's own files, such as those of the warm cache, are not among them.
 CHANGES = {"open", "os.link", "os.rename", "os.remove", "os.rmdir", "os.mkdir"}

@@ -8,6 +8,8 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from arroyo_testing.adversary import Adversary
+from arroyo_testing.lanes import Killed, MortalLanes
 from google.protobuf import json_format
 
 from arroyo_core.graph import plan_pipeline
@@ -19,8 +21,6 @@ from arroyo_core.runtime.lanes import InlineLanes
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.runtime.results import JobResult
 from arroyo_core.runtime.steps import EpochExecutor
-from arroyo_core.testing.adversary import Adversary
-from arroyo_core.testing.lanes import Killed, MortalLanes
 
 from .hostile_storage import hostile_storage
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from arroyo_core.testing import run_in_process
+from arroyo_testing import run_in_process
 
 from ..lives.answers import Tables, read_parquet
 

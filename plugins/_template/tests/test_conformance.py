@@ -1,4 +1,4 @@
-"""The rules that every operator must keep; see `arroyo_core.testing.conformance`."""
+"""The rules that every operator must keep; see `arroyo_testing.conformance`."""
 
 import json
 import sqlite3
@@ -6,8 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa
-
-from arroyo_core.testing.conformance import Conformance, OperatorCase, SinkCase
+from arroyo_testing.conformance import Conformance, OperatorCase, SinkCase
 
 ROWS = pa.table({"word": ["a", "b", "a", None, "c", "a", "b", None], "n": range(8)})
 

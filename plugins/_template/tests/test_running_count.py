@@ -4,12 +4,12 @@ import pyarrow as pa
 import pytest
 from arroyo_template.config_pb2 import RunningCountConfig
 from arroyo_template.plugin import RunningCountConstructor, arroyo_register
+from arroyo_testing import OperatorHarness
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arroyo_core.api import ArroyoSchema, Registry
 from arroyo_core.errors import ConfigError
-from arroyo_core.testing import OperatorHarness
 
 STREAM = ArroyoSchema(pa.schema([("word", pa.string()), ("n", pa.int64())]))
 

@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 from arroyo_template.config_pb2 import SqliteUpsertConfig
 from arroyo_template.plugin import SqliteUpsertConstructor
+from arroyo_testing import ParallelHarness
 
 from arroyo_core.api import ArroyoSchema, Registry
 from arroyo_core.errors import ConfigError, OperatorError, RetryHint, retry_hint
-from arroyo_core.testing import ParallelHarness
 
 STREAM = ArroyoSchema(pa.schema([("word", pa.string()), ("n", pa.int64())]))
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 from arroyo_filesystem.filesystem_pb2 import Column, CsvOptions, SinkConfig, SourceConfig
 from arroyo_filesystem.plugin import SinkConstructor, SourceConstructor
+from arroyo_testing import OperatorHarness, SourceHarness
 from hypothesis import settings
 
 from arroyo_core.api import ArroyoSchema, ConstructedOperator, Registry
-from arroyo_core.testing import OperatorHarness, SourceHarness
 
 # Two cores, shared: the time of an example says nothing.
 settings.register_profile("shared", deadline=None, max_examples=40)

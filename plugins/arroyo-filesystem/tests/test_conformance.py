@@ -1,4 +1,4 @@
-"""The source, the sink and every format keep the rules of `arroyo_core.testing.conformance`."""
+"""The source, the sink and every format keep the rules of `arroyo_testing.conformance`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
-
-from arroyo_core.testing.conformance import Conformance, FormatCase, SinkCase, SourceCase, Stream
+from arroyo_testing.conformance import Conformance, FormatCase, SinkCase, SourceCase, Stream
 
 ROWS = pa.table(
     {

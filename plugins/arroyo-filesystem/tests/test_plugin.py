@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from arroyo_testing import run_in_process
 
 from arroyo_core.plugin import installed_plugins
-from arroyo_core.testing import run_in_process
 
 PIPELINE = """
 name: copy

@@ -18,6 +18,7 @@ from arroyo_filesystem.plugin import SourceConstructor
 from arroyo_filesystem.progress import FINISHED, SPLITS_TABLE, TABLE, Progress
 from arroyo_filesystem.source_settings import resolve_source
 from arroyo_filesystem.splits import Split, SplitPlan
+from arroyo_testing import SourceHarness
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -31,7 +32,6 @@ from arroyo_core.state import (
     global_table_config,
     merge_operator_metadata,
 )
-from arroyo_core.testing import SourceHarness
 
 ROWS = 200
 

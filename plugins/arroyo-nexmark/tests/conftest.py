@@ -1,6 +1,6 @@
 """Runs one subtask of a source for one epoch whose clock moves only when the source waits.
 
-Whole epochs with state are the business of `arroyo_core.testing.SourceHarness`; waiting there takes real time.
+Whole epochs with state are the business of `arroyo_testing.SourceHarness`; waiting there takes real time.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from arroyo_testing import FakeClock
 
 from arroyo_core.api import (
     ArroyoSchema,
@@ -24,7 +25,6 @@ from arroyo_core.api import (
     TaskInfo,
     Watermark,
 )
-from arroyo_core.testing import FakeClock
 
 
 class FakeTables:

@@ -1,8 +1,8 @@
-"""The sources keep the rules of `arroyo_core.testing.conformance`."""
+"""The sources keep the rules of `arroyo_testing.conformance`."""
 
 from __future__ import annotations
 
-from arroyo_core.testing.conformance import Conformance, SourceCase
+from arroyo_testing.conformance import Conformance, SourceCase
 
 nexmark = Conformance(
     "arroyo_nexmark.plugin",

@@ -9,13 +9,13 @@ import pytest
 from arroyo_nexmark import nexmark_pb2
 from arroyo_nexmark.impulse import IMPULSE
 from arroyo_nexmark.impulse_plugin import ImpulseSourceConstructor, arroyo_register
+from arroyo_testing import SourceHarness
 from google.protobuf.json_format import ParseDict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arroyo_core.api import Registry, SourceFinishType, SourceOperator
 from arroyo_core.errors import ConfigError
-from arroyo_core.testing import SourceHarness
 
 
 def make(config: dict[str, Any]) -> SourceOperator:

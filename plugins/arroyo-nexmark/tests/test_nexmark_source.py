@@ -11,13 +11,13 @@ from arroyo_nexmark import nexmark_pb2
 from arroyo_nexmark.plugin import NexmarkSourceConstructor, arroyo_register
 from arroyo_nexmark.rules import Rules
 from arroyo_nexmark.tables import TABLES, make_batch
+from arroyo_testing import SourceHarness
 from google.protobuf.json_format import ParseDict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arroyo_core.api import Registry, SourceFinishType, SourceOperator, StopRequest
 from arroyo_core.errors import ConfigError, OperatorError, RetryHint
-from arroyo_core.testing import SourceHarness
 
 
 def make(config: dict[str, Any]) -> SourceOperator:

@@ -23,10 +23,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from arroyo_std.plugin import arroyo_register
+from arroyo_testing import OperatorHarness
 from google.protobuf.json_format import ParseDict
 
 from arroyo_core.api import ArroyoSchema, Registry, Watermark
-from arroyo_core.testing import OperatorHarness
 
 STREAMS = tuple(
     ArroyoSchema(pa.schema({key: pa.int64(), value: pa.int64(), time: pa.timestamp("us")}), timestamp_column=time)

@@ -19,10 +19,10 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 from arroyo_std.plugin import arroyo_register
+from arroyo_testing import OperatorHarness
 from google.protobuf.json_format import ParseDict
 
 from arroyo_core.api import ArroyoSchema, Registry, Watermark
-from arroyo_core.testing import OperatorHarness
 
 STREAM = ArroyoSchema(
     pa.schema({"k": pa.int64(), "price": pa.int64(), "at": pa.timestamp("us")}), timestamp_column="at"

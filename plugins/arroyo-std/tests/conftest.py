@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from arroyo_std.plugin import arroyo_register
+from arroyo_testing import OperatorHarness
 from google.protobuf.json_format import ParseDict
 
 from arroyo_core.api import ArrowOperator, ArroyoSchema, Registry, Watermark
-from arroyo_core.testing import OperatorHarness
 
 # Models that several test files share.
 sys.path.insert(0, str(Path(__file__).parent / "support"))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from arroyo_testing import ParallelHarness
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from join_model import (
@@ -32,7 +33,6 @@ from join_model import (
 from arroyo_core.api import ArroyoSchema, Watermark
 from arroyo_core.api.updating import with_updating
 from arroyo_core.errors import ConfigError
-from arroyo_core.testing import ParallelHarness
 
 
 def model(left: list[Row], right: list[Row], *, kind: str, tolerance: int, direction: str) -> Counter[tuple[Any, ...]]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from arroyo_testing import OperatorHarness
 from hypothesis import given
 from hypothesis import strategies as st
 
 from arroyo_core.api import ArroyoSchema
 from arroyo_core.errors import ConfigError
-from arroyo_core.testing import OperatorHarness
 
 STREAM = ArroyoSchema(pa.schema({"at": pa.timestamp("ms", tz="UTC"), "n": pa.int64()}), "at", ("n",))
 

@@ -12,13 +12,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from arroyo_std.plugin import arroyo_register
+from arroyo_testing import OperatorHarness
 from google.protobuf.json_format import ParseDict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arroyo_core.api import ArroyoSchema, Registry, Watermark
 from arroyo_core.errors import ConfigError, OperatorError
-from arroyo_core.testing import OperatorHarness
 from arroyo_core.udf import async_udf, udf
 
 TIME = pa.timestamp("us", tz="UTC")

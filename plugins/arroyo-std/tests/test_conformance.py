@@ -1,4 +1,4 @@
-"""Every operator of std keeps the rules of `arroyo_core.testing.conformance`."""
+"""Every operator of std keeps the rules of `arroyo_testing.conformance`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from arroyo_testing.conformance import Conformance, OperatorCase, Stream
 
 from arroyo_core.api.updating import UPDATING_META, UPDATING_TYPE
-from arroyo_core.testing.conformance import Conformance, OperatorCase, Stream
 from arroyo_core.udf import async_udf, batch_udf
 
 TIME = pa.timestamp("us", tz="UTC")

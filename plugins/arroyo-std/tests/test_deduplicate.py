@@ -8,6 +8,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
+from arroyo_testing import ParallelHarness
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from row_streams import (
@@ -28,7 +29,6 @@ from row_streams import (
 
 from arroyo_core.api import ArroyoSchema, Watermark
 from arroyo_core.errors import ConfigError
-from arroyo_core.testing import ParallelHarness
 
 
 def timely(steps: list[Step], *, ttl: int | None) -> list[tuple[list[Row], int | None]]:

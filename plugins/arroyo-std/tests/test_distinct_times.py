@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from arroyo_std import event_groups
+from arroyo_testing.steps import count_steps
 from row_streams import COLUMNS, STREAM, as_rows, batch_of
 
 from arroyo_core.api import Watermark
-from arroyo_core.testing.steps import count_steps
 
 LAST = "last_value(v) over (partition by k order by v)"
 OPERATORS = {

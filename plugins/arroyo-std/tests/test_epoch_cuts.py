@@ -8,12 +8,12 @@ from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pytest
+from arroyo_testing.conformance.discovery import load_registry
+from arroyo_testing.rounds import Life, RoundPipeline, RoundStream, Turn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arroyo_core.api import ArroyoSchema, Watermark
-from arroyo_core.testing.conformance.discovery import load_registry
-from arroyo_core.testing.rounds import Life, RoundPipeline, RoundStream, Turn
 
 SCHEMA = ArroyoSchema(pa.schema({"k": pa.string(), "at": pa.timestamp("us", "UTC")}), "at")
 REGISTRY = load_registry("arroyo_std.plugin")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from arroyo_testing import ParallelHarness
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from join_model import (
@@ -34,7 +35,6 @@ from join_model import (
 from arroyo_core.api import ArroyoSchema, Watermark
 from arroyo_core.api.updating import UPDATING_META, make_updates, row_ids, with_updating
 from arroyo_core.errors import ConfigError
-from arroyo_core.testing import ParallelHarness
 
 TYPES = ["inner", "left", "right", "full"]
 UPDATING_STREAMS = tuple(with_updating(stream) for stream in STREAMS)

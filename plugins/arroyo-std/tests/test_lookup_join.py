@@ -13,13 +13,13 @@ import pytest
 from arroyo_std import join_pb2
 from arroyo_std.join_constructors import LookupJoinConstructor
 from arroyo_std.joins.lookup_table import CACHED_TABLES, PROCESS_CACHE, LookupIndex
+from arroyo_testing import FakeClock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arroyo_core.api import ArroyoSchema, Registry
 from arroyo_core.api.updating import UPDATING_META, make_updates, row_ids, with_updating
 from arroyo_core.errors import ConfigError, OperatorError, RetryHint
-from arroyo_core.testing import FakeClock
 
 TIME = pa.timestamp("us", tz="UTC")
 STREAM = ArroyoSchema(pa.schema({"id": pa.int64(), "name": pa.string(), "at": TIME}), "at", ("id",))

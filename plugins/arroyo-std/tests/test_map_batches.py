@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from arroyo_std.plugin import arroyo_register
+from arroyo_testing import OperatorHarness
 from google.protobuf.json_format import ParseDict
 
 from arroyo_core.api import ArroyoSchema, Registry
 from arroyo_core.api.updating import UPDATING_META
 from arroyo_core.errors import ConfigError, OperatorError
-from arroyo_core.testing import OperatorHarness
 from arroyo_core.udf import batch_udf, udf
 
 TIME = pa.timestamp("us", tz="UTC")

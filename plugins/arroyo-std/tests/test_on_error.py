@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from arroyo_std.plugin import arroyo_register
+from arroyo_testing import OperatorHarness, run_in_process
 from google.protobuf import struct_pb2
 from google.protobuf.json_format import ParseDict
 from hypothesis import given, settings
@@ -26,7 +27,6 @@ from arroyo_core.api import (
 )
 from arroyo_core.errors import ConfigError, InvalidPipelineError, OperatorError
 from arroyo_core.plugin import PluginSet
-from arroyo_core.testing import OperatorHarness, run_in_process
 from arroyo_core.udf import udf
 
 STREAM = ArroyoSchema(pa.schema({"n": pa.int64(), "name": pa.string()}))

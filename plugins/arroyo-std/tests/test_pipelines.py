@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 import yaml
 from arroyo_std.plugin import arroyo_register
+from arroyo_testing import run_in_process
 from google.protobuf import struct_pb2
 
 from arroyo_core.api import (
@@ -26,7 +27,6 @@ from arroyo_core.api import (
     SourceOperator,
 )
 from arroyo_core.plugin import PluginSet
-from arroyo_core.testing import run_in_process
 from arroyo_core.udf import UserFunction
 
 README = Path(__file__).parents[1] / "README.md"

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.dataset
 import pytest
 from arroyo_std import Process
+from arroyo_testing import ParallelHarness
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from process_examples import Countdown, CountUntilQuiet
@@ -17,7 +18,6 @@ from row_streams import STREAM, Batch, Mark, Row, Step, as_rows, batch_of, feed,
 from arroyo_core.api import END_OF_TIME_US, ArroyoSchema, Watermark
 from arroyo_core.api.updating import with_updating
 from arroyo_core.errors import ConfigError, OperatorError
-from arroyo_core.testing import ParallelHarness
 
 QUIET = {"function": "process_examples:CountUntilQuiet", "arguments": {"wait_us": 7}, "keys": ["k"]}
 

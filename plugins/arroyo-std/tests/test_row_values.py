@@ -6,8 +6,7 @@ import pyarrow as pa
 import pytest
 from arroyo_std.joins.net_change import comparable
 from arroyo_std.row_values import value_hashes
-
-from arroyo_core.testing.steps import count_steps
+from arroyo_testing.steps import count_steps
 
 VALUES = [[1, 2], None, [], [2, 1], [1, None], [1, 2], None]
 #: A null list has elements below it in these, which do not count.

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from arroyo_std.windows import session_store
 from arroyo_std.windows.sessions import derive_sessions
+from arroyo_testing import FakeClock
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from window_model import (
@@ -27,7 +28,6 @@ from window_model import (
 
 from arroyo_core.api import END_OF_TIME_US, Watermark
 from arroyo_core.errors import ConfigError
-from arroyo_core.testing import FakeClock
 
 GAP = 10
 COUNT = [{"function": "count", "as": "n"}]

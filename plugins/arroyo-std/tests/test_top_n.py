@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from arroyo_std.ranking import OrderBy, Ranking
+from arroyo_testing import ParallelHarness
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from row_streams import (
@@ -33,7 +34,6 @@ from row_streams import (
 from arroyo_core.api import ArroyoSchema, Watermark
 from arroyo_core.api.updating import make_updates, row_ids, with_updating
 from arroyo_core.errors import ConfigError
-from arroyo_core.testing import ParallelHarness
 
 DESCENDING = [{"column": "v", "descending": True}]
 UPDATING = with_updating(ArroyoSchema(COLUMNS))

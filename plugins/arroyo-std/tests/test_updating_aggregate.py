@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from arroyo_testing import FakeClock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from window_model import AGGREGATES, KEYS, STREAM, Row, aggregate, batch_of
@@ -14,7 +15,6 @@ from window_model import AGGREGATES, KEYS, STREAM, Row, aggregate, batch_of
 from arroyo_core.api import ArroyoSchema
 from arroyo_core.api.updating import UPDATING_META, make_updates, row_ids, with_updating
 from arroyo_core.errors import ConfigError
-from arroyo_core.testing import FakeClock
 
 COUNT = [{"function": "count", "as": "n"}]
 TTL_US = 100

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from arroyo_testing import ParallelHarness
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from row_streams import COLUMNS, STREAM, Batch, EndOfEpoch, Row, Step, as_rows, batch_of, in_order, streams
@@ -16,7 +17,6 @@ from row_streams import COLUMNS, STREAM, Batch, EndOfEpoch, Row, Step, as_rows, 
 from arroyo_core.api import ArroyoSchema
 from arroyo_core.api.updating import make_updates, row_ids, with_updating
 from arroyo_core.errors import ConfigError
-from arroyo_core.testing import ParallelHarness
 
 UPDATING = with_updating(STREAM)
 CHANGES = st.fixed_dictionaries(

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from arroyo_std.plugin import arroyo_register
+from arroyo_testing import OperatorHarness
 from google.protobuf.json_format import ParseDict
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +18,6 @@ from window_model import STREAM, EndOfEpoch, Mark, Row, Rows, as_rows, batch_of,
 from arroyo_core.api import ArroyoSchema, Registry, Watermark
 from arroyo_core.api.updating import UPDATING_META
 from arroyo_core.errors import ConfigError, OperatorError, PluginError
-from arroyo_core.testing import OperatorHarness
 from arroyo_core.udf import SourceKind, UdfSource, udaf, udf
 
 

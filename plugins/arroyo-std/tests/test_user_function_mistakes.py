@@ -5,12 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 from arroyo_std.plugin import arroyo_register
+from arroyo_testing import run_in_process
 from google.protobuf import struct_pb2
 
 from arroyo_core.api import ArroyoSchema, ConstructedOperator, OperatorConstructor, Registry, SourceOperator
 from arroyo_core.errors import InvalidPipelineError
 from arroyo_core.plugin import PluginSet
-from arroyo_core.testing import run_in_process
 from arroyo_core.udf import async_udf, batch_udf, udaf, udf
 
 

@@ -11,12 +11,12 @@ import pytest
 from arroyo_std.sql import Expression, check_expressions, open_session
 from arroyo_std.sql_query import CompiledQuery, check_query
 from arroyo_std.window_function import WindowFunction
+from arroyo_testing import OperatorHarness
 from hypothesis import given
 from hypothesis import strategies as st
 
 from arroyo_core.api import ArroyoSchema, Registry, Watermark
 from arroyo_core.errors import ConfigError, DataError, PluginError, UdfError
-from arroyo_core.testing import OperatorHarness
 from arroyo_core.udf import SourceKind, UdfSource, async_udf, batch_udf, udaf, udf
 
 SCHEMA = pa.schema(

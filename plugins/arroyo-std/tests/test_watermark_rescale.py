@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 import pytest
+from arroyo_testing import FakeClock
 
 from arroyo_core.api import (
     ArrowCollector,
@@ -17,7 +18,6 @@ from arroyo_core.api import (
     Watermark,
 )
 from arroyo_core.state import StorageProvider, TableManager, merge_operator_metadata
-from arroyo_core.testing import FakeClock
 
 STREAM = ArroyoSchema(pa.schema({"at": pa.timestamp("us", tz="UTC")}), "at")
 

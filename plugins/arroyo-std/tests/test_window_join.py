@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from arroyo_testing import ParallelHarness
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from join_model import (
@@ -30,7 +31,6 @@ from join_model import (
 from arroyo_core.api import ArroyoSchema, Watermark
 from arroyo_core.api.updating import with_updating
 from arroyo_core.errors import ConfigError
-from arroyo_core.testing import ParallelHarness
 
 TYPES = ["inner", "left", "right", "full"]
 

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from arroyo_std.plugin import arroyo_register
+from arroyo_testing import run_in_process
 from google.protobuf import struct_pb2
 
 from arroyo_core.api import (
@@ -25,7 +26,6 @@ from arroyo_core.api import (
 )
 from arroyo_core.plugin import PluginSet
 from arroyo_core.state import global_table_config
-from arroyo_core.testing import run_in_process
 
 ROWS = 3_000
 PARTS = 6

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from arroyo_testing import FakeClock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from subtasks import Subtasks
@@ -12,7 +13,6 @@ from window_model import AGGREGATES, STREAM, EndOfEpoch, Mark, Row, Rows, as_row
 
 from arroyo_core.api import Watermark
 from arroyo_core.api.updating import UPDATING_META
-from arroyo_core.testing import FakeClock
 
 COUNT = [{"function": "count", "as": "n"}]
 NAMES = [None, "", *(f"key-{number}" for number in range(9))]

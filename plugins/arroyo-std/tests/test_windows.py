@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from arroyo_testing import FakeClock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from window_model import (
@@ -26,7 +27,6 @@ from window_model import (
 
 from arroyo_core.api import END_OF_TIME_US, ArroyoSchema, Watermark
 from arroyo_core.errors import ConfigError
-from arroyo_core.testing import FakeClock
 
 COUNT = [{"function": "count", "as": "n"}]
 

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 
 import pytest
 from arroyo_filesystem import commit
+from arroyo_testing.crash_filesystem import CrashObjectStore, register_store
+from arroyo_testing.inline_pool import InlinePool
 
 from arroyo_core.state import file_access
-from arroyo_core.testing.crash_filesystem import CrashObjectStore, register_store
-from arroyo_core.testing.inline_pool import InlinePool
 
 
 class FirstDriverStore(CrashObjectStore):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from arroyo_core.cli.doctor.findings import Level
-from arroyo_core.cli.doctor.store import check_store
+from arroyo_devtools.doctor.findings import Level
+from arroyo_devtools.doctor.store import check_store
+
 from arroyo_core.state import StorageProvider
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from arroyo_testing import OperatorHarness
 
 from arroyo_core.api import ArrowOperator, ArroyoSchema, Origin
 from arroyo_core.api.dead_letters import (
@@ -14,7 +15,6 @@ from arroyo_core.api.dead_letters import (
     original_schema,
 )
 from arroyo_core.errors import ConfigError
-from arroyo_core.testing import OperatorHarness
 
 STREAM = ArroyoSchema(pa.schema({"n": pa.int64(), "at": pa.timestamp("us", "UTC")}), "at", ("n",))
 

@@ -7,13 +7,13 @@ import types
 from pathlib import Path
 
 import pytest
+from arroyo_testing import run_in_process
 
 from arroyo_core import Pipeline
 from arroyo_core.api import UnboundedState
 from arroyo_core.cli.main import main
 from arroyo_core.cli.parameters import given_parameters
 from arroyo_core.errors import InvalidPipelineError, StateError
-from arroyo_core.testing import run_in_process
 
 DOCS = Path(__file__).parents[3] / "docs"
 PIPELINES = (DOCS / "pipelines.md").read_text()

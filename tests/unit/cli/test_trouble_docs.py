@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from arroyo_testing import run_in_process
 
 from arroyo_core.cli.main import main
-from arroyo_core.testing import run_in_process
 
 from ...document_pages import read_commands, shown_pattern
 

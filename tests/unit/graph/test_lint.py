@@ -1,5 +1,7 @@
 import pyarrow as pa
 import pytest
+from arroyo_devtools.lint import CODES, lint_pipeline
+from arroyo_devtools.lint.secrets import describe_secret, is_secret_name
 
 from arroyo_core.api import (
     ArrowOperator,
@@ -15,8 +17,6 @@ from arroyo_core.api import (
 )
 from arroyo_core.errors import InvalidPipelineError
 from arroyo_core.graph import plan_file
-from arroyo_core.graph.lint import CODES, lint_pipeline
-from arroyo_core.graph.lint.secrets import describe_secret, is_secret_name
 from arroyo_core.plugin import PluginSet
 
 COLUMNS = ArroyoSchema(pa.schema([("k", pa.int64())]))

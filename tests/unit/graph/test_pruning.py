@@ -8,13 +8,13 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from arroyo_testing import run_in_process
 from google.protobuf.struct_pb2 import Struct
 
 from arroyo_core.api import ArrowOperator, ConstructedOperator, OperatorConstructor
 from arroyo_core.errors import InvalidPipelineError
 from arroyo_core.graph import plan_pipeline
 from arroyo_core.plugin import discover, installed_plugins
-from arroyo_core.testing import run_in_process
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 ROWS = 100

@@ -6,11 +6,11 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from arroyo_testing.adversary import NO_ODDS, Adversary, AttemptLostError, Deed, Odds
+from arroyo_testing.adversary.attempt import Attempt
+from arroyo_testing.lanes import Killed
 
 from arroyo_core.runtime import steps
-from arroyo_core.testing.adversary import NO_ODDS, Adversary, AttemptLostError, Deed, Odds
-from arroyo_core.testing.adversary.attempt import Attempt
-from arroyo_core.testing.lanes import Killed
 
 COUNT = 60
 NODES = [

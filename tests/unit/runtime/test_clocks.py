@@ -10,6 +10,7 @@ from unittest import mock
 
 import pyarrow.parquet as pq
 import pytest
+from arroyo_testing import FakeClock
 
 from arroyo_core.graph import plan_text
 from arroyo_core.plugin import installed_plugins
@@ -21,7 +22,6 @@ from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.runtime.request import EpochRequest
 from arroyo_core.runtime.stop import StopSignal
 from arroyo_core.state import ParquetBackend, get_storage_provider
-from arroyo_core.testing import FakeClock
 
 SECOND_US = 1_000_000
 HOUR_US = 3600 * SECOND_US

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from arroyo_testing.in_process import run_in_process
+
 from arroyo_core.cli.main import main
 from arroyo_core.graph import plan_pipeline
 from arroyo_core.plugin import installed_plugins
@@ -9,7 +11,6 @@ from arroyo_core.runtime.start import StartOptions
 from arroyo_core.runtime.user_code import BundleOpener
 from arroyo_core.spark.pipeline import Pipeline
 from arroyo_core.state.fork import ForkSource
-from arroyo_core.testing.in_process import run_in_process
 from arroyo_core.udf.building import build_bundle
 
 PIPELINE = """

@@ -20,10 +20,10 @@ NO_DAEMON = (
     LOST
     + """org.apache.spark.SparkException:
 Error from python worker:
-  /usr/bin/python3: No module named _arroyo_daemon
+  /usr/bin/python3: No module named arroyo_core.spark.daemon_entry
 PYTHONPATH was:
   /opt/spark/python/lib/pyspark.zip
-org.apache.spark.SparkException: EOFException occurred while reading the port number from _arroyo_daemon's stdout.
+org.apache.spark.SparkException: EOFException occurred while reading the port number from daemon_entry's stdout.
 \tat org.apache.spark.api.python.PythonWorkerFactory.startDaemon(PythonWorkerFactory.scala:382)
 """
 )

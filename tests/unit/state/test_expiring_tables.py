@@ -7,6 +7,7 @@ from datetime import timedelta
 import numpy as np
 import pyarrow as pa
 import pytest
+from arroyo_testing.steps import count_steps
 from state_job import RETENTION_US, Job, batch_of, expiring_tables, rows_of
 
 from arroyo_core.api.schema import ArroyoSchema
@@ -21,7 +22,6 @@ from arroyo_core.state import (
     timestamp_table_config,
 )
 from arroyo_core.state.files import event_times_us
-from arroyo_core.testing.steps import count_steps
 
 
 @pytest.fixture

@@ -7,8 +7,7 @@ import re
 from pathlib import Path
 
 import pyarrow.parquet as pq
-
-from arroyo_core.testing import run_in_process
+from arroyo_testing import run_in_process
 
 DOCS = Path(__file__).parents[3] / "docs"
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from arroyo_testing import run_in_process
 
 from arroyo_core.errors import InvalidPipelineError, OperatorError
-from arroyo_core.testing import run_in_process
 
 READMES = sorted((Path(__file__).parents[3] / "udfs").glob("arroyo-*/README.md"))
 START = datetime(2024, 1, 1, tzinfo=UTC)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import fsspec
 import pytest
+from arroyo_testing import run_in_process
 
 from arroyo_core.api import Origin
 from arroyo_core.errors import InvalidPipelineError, OperatorError
@@ -13,7 +14,6 @@ from arroyo_core.graph import UdfKind, plan_pipeline
 from arroyo_core.runtime.pinned_udfs import plugins_for
 from arroyo_core.runtime.user_code import BundleOpener
 from arroyo_core.state.failures import StorageError
-from arroyo_core.testing import run_in_process
 from arroyo_core.udf import udf
 from arroyo_core.udf.failures import BundleError, DigestMismatchError
 

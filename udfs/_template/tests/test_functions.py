@@ -1,8 +1,7 @@
 import pyarrow as pa
 import pytest
+from arroyo_testing.conformance import Conformance
 from arroyo_udf_template import template_initials, template_share, template_span
-
-from arroyo_core.testing.conformance import Conformance
 
 #: The plugin imports nothing heavy, and registers under one name.
 conformance = Conformance("arroyo_udf_template.plugin", [])

@@ -8,13 +8,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from arroyo_std.plugin import arroyo_register
+from arroyo_testing import run_in_process
 from google.protobuf import struct_pb2
 
 from arroyo_core.api import ArroyoSchema, ConstructedOperator, OperatorConstructor, Registry, SourceOperator
 from arroyo_core.api.updating import with_updating
 from arroyo_core.errors import InvalidPipelineError, PipelineError
 from arroyo_core.plugin import PluginSet
-from arroyo_core.testing import run_in_process
 
 TIME = pa.timestamp("us")
 ROWS = ArroyoSchema(

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from arroyo_testing import FakeClock, OperatorHarness
+from arroyo_testing.subtask import SubtaskState
 
 from arroyo_core.api import ArrowOperator, ArroyoSchema, Watermark
 from arroyo_core.api.hashing import hash_batch, subtasks_of
 from arroyo_core.runtime.carry import OperatorLevels
 from arroyo_core.runtime.watermarks import least_level
-from arroyo_core.testing import FakeClock, OperatorHarness
-from arroyo_core.testing.subtask import SubtaskState
 
 
 class Subtask(OperatorHarness):

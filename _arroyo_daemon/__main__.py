@@ -1,3 +1,0 @@
-from _arroyo_daemon import main
-
-main()

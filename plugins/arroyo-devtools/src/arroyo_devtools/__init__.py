@@ -1,0 +1,1 @@
+"""Commands for whoever writes pipelines and plugins."""

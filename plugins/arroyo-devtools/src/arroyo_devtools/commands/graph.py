@@ -1,0 +1,97 @@
+"""`arroyo graph`: a picture of a pipeline, and of what an epoch of it came to."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from arroyo_core.cli.arguments import checkpoint, parallelism
+from arroyo_core.cli.bundles import add_insecure, bundle_opener
+from arroyo_core.cli.commands import Commands
+from arroyo_core.cli.exits import OK
+from arroyo_core.cli.parameters import add_set, given_parameters
+from arroyo_core.errors import SetupError
+from arroyo_core.graph import PlannedPipeline, plan_file
+from arroyo_core.graph.views.annotations import NOTHING, Annotations
+from arroyo_core.graph.views.mermaid import render_mermaid
+from arroyo_core.plugin import installed_plugins
+from arroyo_core.state.fork import find_checkpoint
+from arroyo_devtools.drawing.epoch_figures import annotate_checkpoint, last_with_rows, unknown_nodes
+from arroyo_devtools.drawing.outline import render_outline
+from arroyo_devtools.drawing.png import png_of
+from arroyo_devtools.drawing.svg import render_svg
+
+#: What each ending of a file stands for.
+DRAWINGS: Mapping[str, Callable[[PlannedPipeline, Annotations], bytes]] = {
+    ".svg": lambda pipeline, annotations: render_svg(pipeline, annotations).encode(),
+    ".png": lambda pipeline, annotations: png_of(render_svg(pipeline, annotations)),
+    ".mmd": lambda pipeline, annotations: render_mermaid(pipeline, annotations).encode(),
+    ".txt": lambda pipeline, annotations: render_outline(pipeline, annotations).encode(),
+}
+
+
+def add_command(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "graph",
+        help="draw a pipeline",
+        description="Draw a pipeline: its nodes, the chains that run in one task, and what goes between them. "
+        "Without -o as text. Values from the environment are shown as ${NAME}.",
+    )
+    parser.add_argument("file", metavar="FILE", help="a pipeline in YAML")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help=f"where to, by its ending: {', '.join(DRAWINGS)} (.png needs the extra arroyo-core[png])",
+    )
+    parser.add_argument(
+        "--checkpoint",
+        type=checkpoint,
+        metavar="URL[#JOB[@EPOCH]]",
+        help="also rows, state and busy share of the last epoch with rows there, or of the one that is named",
+    )
+    parser.add_argument("--parallelism", type=parallelism, metavar="N", help="instead of the pipeline's own number")
+    add_insecure(parser)
+    add_set(parser)
+    parser.set_defaults(command=graph)
+
+
+def graph(args: argparse.Namespace) -> int:
+    draw = _drawing(args.output)
+    pipeline = plan_file(
+        args.file,
+        plugins=installed_plugins(),
+        environment=os.environ,
+        parallelism=args.parallelism,
+        bundles=bundle_opener(args),
+        parameters=given_parameters(args),
+    )
+    annotations = NOTHING
+    if args.checkpoint is not None:
+        found = find_checkpoint(args.checkpoint, job_id=pipeline.plan.job_id, is_committed_only=False)
+        if args.checkpoint.epoch is None:
+            found = last_with_rows(found)
+        annotations = annotate_checkpoint(found, pipeline.plan)
+        others = unknown_nodes(found, pipeline.plan)
+        if others:
+            print(f"not drawn, because the pipeline does not have them any more: {', '.join(others)}", file=sys.stderr)
+    if args.output is None:
+        print(render_outline(pipeline, annotations), end="")
+        return OK
+    data = draw(pipeline, annotations)
+    try:
+        args.output.write_bytes(data)
+    except OSError as error:
+        raise SetupError(f"cannot write {args.output}: {error.strerror or error}") from error
+    return OK
+
+
+def _drawing(output: Path | None) -> Callable[[PlannedPipeline, Annotations], bytes]:
+    kind = ".txt" if output is None else output.suffix.lower()
+    if kind not in DRAWINGS:
+        raise SetupError(f"cannot tell from its name how to draw {output}: it may end in {', '.join(DRAWINGS)}")
+    return DRAWINGS[kind]

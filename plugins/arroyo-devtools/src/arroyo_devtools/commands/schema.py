@@ -1,0 +1,55 @@
+"""`arroyo schema`: the JSON Schema of pipeline files, for editors."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from arroyo_core.cli.commands import Commands
+from arroyo_core.cli.exits import OK
+from arroyo_core.errors import SetupError
+from arroyo_core.graph.languages import language_of
+from arroyo_core.plugin import installed_plugins
+
+
+def add_command(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "schema",
+        help="print a JSON Schema of pipeline files for editors",
+        description="Print the JSON Schema (draft 7) of pipeline files with the operators of the installed plugins. "
+        "Editors use it to complete, explain and check; docs/editors.md tells how.",
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="write it there instead")
+    parser.add_argument("--tests", action="store_true", help="that of files of tests beside a pipeline")
+    parser.set_defaults(command=schema)
+
+
+def schema(args: argparse.Namespace) -> int:
+    # Imported here, because it reads the comments of all plugins: no other command should wait for that.
+    from arroyo_devtools.schema import pipeline_schema
+
+    plugins = installed_plugins()
+    if args.tests:
+        document = language_of("pipeline_test.yaml", plugins).schema()
+        if document is None:
+            raise SetupError("arroyo-testing reads files of tests, and is not installed: pip install arroyo-testing")
+        return _write(document, args.output)
+    for report in plugins.reports:
+        if report.error:
+            print(f"without plugin {report.name!r} ({report.origin}): {report.error}", file=sys.stderr)
+    return _write(pipeline_schema(plugins), args.output)
+
+
+def _write(document: dict[str, object], path: str | None) -> int:
+    text = json.dumps(document, indent=2) + "\n"
+    if path is None:
+        print(text, end="")
+        return OK
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise SetupError(f"cannot write {path}: {error.strerror or error}") from error
+    print(f"wrote {path}: {document['description']}")
+    return OK

@@ -1,0 +1,35 @@
+"""Finds what a valid pipeline probably does not mean."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from arroyo_core.graph.mistakes import Mistakes
+from arroyo_core.graph.planner import PlannedPipeline
+from arroyo_core.plugin import PluginSet
+from arroyo_devtools.lint.findings import CODES, Finding
+from arroyo_devtools.lint.ignores import silence
+from arroyo_devtools.lint.operators import lint_operators
+from arroyo_devtools.lint.secrets import lint_secrets
+from arroyo_devtools.lint.unused import lint_unused
+
+__all__ = ["CODES", "Finding", "lint_pipeline"]
+
+
+def lint_pipeline(pipeline: PlannedPipeline, *, plugins: PluginSet) -> list[Finding]:
+    """The findings of a pipeline by place, without those that a comment silences.
+
+    Raises `InvalidPipelineError` for an operator that fails when it is asked.
+    """
+    mistakes = Mistakes()
+    found = [
+        *lint_operators(pipeline, mistakes),
+        *lint_secrets(pipeline, plugins),
+        *lint_unused(pipeline),
+    ]
+    mistakes.raise_if_any()
+    hidden = {(finding.at.file, finding.at.line) for finding in found if not finding.shows_line}
+    # Also for what else is found in a line with a secret, silenced or not.
+    found = [replace(one, shows_line=(one.at.file, one.at.line) not in hidden) for one in found]
+    left = silence(found, pipeline.written.texts)
+    return sorted(left, key=lambda finding: (finding.at.file, finding.at.line, finding.at.column, finding.code))

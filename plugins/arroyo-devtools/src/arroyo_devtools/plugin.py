@@ -1,0 +1,20 @@
+"""Adds the commands of arroyo-devtools."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from arroyo_core.plugin import hookimpl
+
+if TYPE_CHECKING:
+    from arroyo_core.cli.commands import Commands
+
+
+@hookimpl
+def arroyo_add_command(commands: Commands) -> None:
+    # Imported here: executors load plugins too, and need no commands.
+    from arroyo_devtools import doctor
+    from arroyo_devtools.commands import completion, docs, fmt, graph, lint, new, proto, schema
+
+    for module in (lint, fmt, graph, docs, schema, doctor, completion, new, proto):
+        module.add_command(commands)

@@ -1,0 +1,132 @@
+"""The pages of the reference, in Markdown: operators, formats, user functions, the pipeline file and the commands."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from arroyo_core.plugin import PluginSet
+from arroyo_devtools.reference.command_page import command_page
+from arroyo_devtools.reference.file_page import file_page
+from arroyo_devtools.reference.function_page import function_page
+from arroyo_devtools.reference.markdown import cell, fenced, table
+from arroyo_devtools.reference.words import KIND_TITLES, config_words, kind_words, type_with_range
+from arroyo_devtools.schema import OperatorDoc, describe_operators, pipeline_schema
+from arroyo_devtools.schema.field_docs import FieldDoc
+from arroyo_devtools.schema.prose import first_sentence
+
+#: The first line of every page.
+MARK = (
+    "<!-- Made by `arroyo docs --markdown`: edit the source of what it describes, then run `make docs-reference`. -->"
+)
+_EXAMPLE_STREAMS = (
+    "Examples read the streams `bids`, `auctions` and `people` of [`nexmark.source`](operators/nexmark.source.md)."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """`path` is that below the folder of the reference."""
+
+    path: str
+    text: str
+
+
+def reference_pages(plugins: PluginSet, root: argparse.ArgumentParser) -> list[Page]:
+    """All pages; `root` is the parser of all commands."""
+    operators = describe_operators(plugins)
+    distributions = sorted({plugins.registry.udf_origin(name).distribution for name in plugins.registry.udfs})
+    texts = {
+        "README.md": _index(operators, distributions),
+        "cli.md": command_page(root),
+        "pipeline-file.md": file_page(pipeline_schema(plugins)),
+        "formats.md": _formats(operators),
+        **{f"operators/{doc.name}.md": operator_page(doc) for doc in operators.values()},
+        **{f"functions/{name}.md": function_page(name, plugins) for name in distributions},
+    }
+    return [Page(path, f"{MARK}\n\n{text.strip()}\n") for path, text in texts.items()]
+
+
+def operator_page(doc: OperatorDoc) -> str:
+    text = doc.text
+    parts = [
+        f"# {doc.name}",
+        text.summary,
+        *text.paragraphs,
+        f"It is {kind_words(doc)}, of `{doc.origin.distribution}`.",
+    ]
+    if text.example:
+        parts += ["## Example", fenced(text.example, "yaml")]
+    parts += ["## Config", *(_fields(doc.fields) if doc.fields else [config_words(doc)])]
+    for title, section in text.sections:
+        parts += [f"## {title}", section[:1].upper() + section[1:]]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _fields(fields: Sequence[FieldDoc], path: str = "") -> list[str]:
+    """A table of the fields, then one for each that has choices or fields of its own."""
+    rows = [(f"`{field.name}`", type_with_range(field), _default(field), field.description) for field in fields]
+    parts = [table(("Field", "Type", "Default", "Meaning"), rows)]
+    for field in fields:
+        title = f"{path}{field.name}"
+        if field.choices:
+            also = ", or another name" if field.is_open else ""
+            lines = [f"- `{choice.name}`: {choice.description}".removesuffix(": ") for choice in field.choices]
+            parts += [f"### `{title}`", f"One of these{also}:", "\n".join(lines)]
+        if field.fields:
+            is_single = field.type == "mapping"
+            inner = _fields(field.fields, f"{title}." if is_single else f"{title}[].")
+            parts += [f"### `{title}`", "It has:" if is_single else "Each of them has:", *inner]
+    return parts
+
+
+def _default(field: FieldDoc) -> str:
+    return "required" if field.is_required else field.default
+
+
+def _formats(operators: Mapping[str, OperatorDoc]) -> str:
+    """What the settings called `format` offer, by name."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for doc in operators.values():
+        for path, field in _walk(doc.fields):
+            for choice in field.choices if field.name == "format" else ():
+                users = found.setdefault(choice.name, {}).setdefault(choice.description, [])
+                users.append(f"[`{doc.name}`](operators/{doc.name}.md) (`{path}`)")
+    parts = ["# Formats", "What the setting `format` of sources, sinks and joins may be."]
+    for name in sorted(found):
+        lines = [f"- {', '.join(users)}: {description}" for description, users in found[name].items()]
+        parts += [f"## {name}", "\n".join(lines)]
+    return "\n\n".join(parts)
+
+
+def _walk(fields: Sequence[FieldDoc], prefix: str = "") -> list[tuple[str, FieldDoc]]:
+    found = []
+    for field in fields:
+        found += [(f"{prefix}{field.name}", field), *_walk(field.fields, f"{prefix}{field.name}.")]
+    return found
+
+
+def _index(operators: Mapping[str, OperatorDoc], distributions: Sequence[str]) -> str:
+    parts = [
+        "# Reference",
+        "The same texts are shown by `arroyo docs NAME`, and by editors that know the [JSON Schema](../editors.md).",
+        "- [The pipeline file](pipeline-file.md)\n- [The commands](cli.md)\n- [Formats of files](formats.md)",
+        _EXAMPLE_STREAMS,
+    ]
+    for kind, title in KIND_TITLES.items():
+        rows = [
+            (
+                f"[`{doc.name}`](operators/{doc.name}.md)",
+                first_sentence(doc.text.summary),
+                f"`{doc.origin.distribution}`",
+            )
+            for doc in operators.values()
+            if doc.kind is kind
+        ]
+        if rows:
+            parts += [f"## {title}", table(("Name", "What it does", "Distribution"), rows)]
+    if distributions:
+        links = [f"- [`{cell(name)}`](functions/{name}.md)" for name in distributions]
+        parts += ["## User functions", "\n".join(links)]
+    return "\n\n".join(parts)

@@ -1,0 +1,43 @@
+"""Words that the terminal and the pages share."""
+
+from __future__ import annotations
+
+from arroyo_devtools.schema.field_docs import FieldDoc
+from arroyo_devtools.schema.operator_docs import Kind, OperatorDoc
+
+KIND_TITLES = {Kind.SOURCE: "Sources", Kind.OPERATOR: "Operators", Kind.SINK: "Sinks"}
+
+
+def type_with_range(field: FieldDoc) -> str:
+    return f"{field.type}, {field.range}" if field.range else field.type
+
+
+def details(field: FieldDoc) -> str:
+    """`duration, more than 0, required`."""
+    parts = [type_with_range(field)]
+    if field.is_required:
+        parts.append("required")
+    if field.default:
+        parts.append(f"default: {field.default}")
+    return ", ".join(parts)
+
+
+def kind_words(doc: OperatorDoc) -> str:
+    """`a sink with 1 input`."""
+    article = "an" if doc.kind is Kind.OPERATOR else "a"
+    return f"{article} {doc.kind}" if doc.kind is Kind.SOURCE else f"{article} {doc.kind}{_input_words(doc)}"
+
+
+def config_words(doc: OperatorDoc) -> str:
+    """What is said in place of a list of settings where there is none."""
+    return "Any mapping; its author tells what it takes." if doc.takes_anything else "It has no settings."
+
+
+def _input_words(doc: OperatorDoc) -> str:
+    if doc.inputs is None:
+        return ""
+    least, greatest = doc.inputs
+    if greatest is None:
+        return f" with {least} or more inputs"
+    count = str(least) if least == greatest else f"{least} to {greatest}"
+    return f" with {count} input{'' if greatest == 1 else 's'}"

@@ -1,0 +1,148 @@
+"""The fields of a config message as people are told of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+
+from arroyo_core.graph.field_options import (
+    INT_RANGES,
+    choices_of,
+    enum_names,
+    format_limit,
+    has_option,
+    is_map,
+    limit,
+    writable_fields,
+)
+from arroyo_core.graph.wellknown import WELL_KNOWN
+from arroyo_core.proto import options_pb2
+from arroyo_devtools.schema.prose import read_field_text
+
+_F = FieldDescriptor
+_WELL_KNOWN_TYPES = {"Timestamp": "timestamp", "Duration": "duration", "Struct": "mapping", "ListValue": "list"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChoiceDoc:
+    """One name that may be written, and what it means."""
+
+    name: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldDoc:
+    """One field. `fields` are those of its message, where it has one that is described nowhere above it."""
+
+    name: str
+    type: str
+    description: str
+    is_required: bool
+    default: str = ""
+    #: What is allowed beyond the type: `from 1 to 100`.
+    range: str = ""
+    choices: tuple[ChoiceDoc, ...] = ()
+    #: Whether other names than the choices are allowed.
+    is_open: bool = False
+    fields: tuple[FieldDoc, ...] = ()
+
+
+def describe_fields(
+    descriptor: Descriptor, comments: Mapping[str, str], above: tuple[str, ...] = ()
+) -> tuple[FieldDoc, ...]:
+    """The fields that YAML may have, in the order of the message; `above` are the messages that hold this one."""
+    inside = (*above, descriptor.full_name)
+    return tuple(_describe_field(field, comments, inside) for field in writable_fields(descriptor).values())
+
+
+def describe_choices(enum: EnumDescriptor, names: Mapping[str, int], comments: Mapping[str, str]) -> list[ChoiceDoc]:
+    """The names of an enum with the comments of their values."""
+    return [
+        ChoiceDoc(
+            name=name,
+            description=read_field_text(comments.get(f"{enum.full_name}.{value.name}", "")).description,
+        )
+        for name, number in names.items()
+        if (value := enum.values_by_number[number])
+    ]
+
+
+def field_choices(field: FieldDescriptor, comments: Mapping[str, str]) -> tuple[list[ChoiceDoc], bool]:
+    """What may be written in a field of an enum, or in a text that names one; and whether other texts may, too."""
+    if field.enum_type is not None:
+        return describe_choices(field.enum_type, enum_names(field.enum_type), comments), False
+    for option in (options_pb2.choices, options_pb2.suggestions):
+        enum = choices_of(field, option)
+        if enum is not None:
+            names = {value.name: value.number for value in enum.values}
+            return describe_choices(enum, names, comments), option is options_pb2.suggestions
+    return [], False
+
+
+def _describe_field(field: FieldDescriptor, comments: Mapping[str, str], above: tuple[str, ...]) -> FieldDoc:
+    text = read_field_text(comments.get(field.full_name, ""))
+    choices, is_open = field_choices(field, comments)
+    message = field.message_type
+    is_described = message is not None and (
+        message.full_name in WELL_KNOWN or is_map(field) or message.full_name in above
+    )
+    nested = () if message is None or is_described else describe_fields(message, comments, above)
+    return FieldDoc(
+        name=field.name,
+        type=type_words(field),
+        description=text.description,
+        is_required=has_option(field, options_pb2.required),
+        default=text.default_words,
+        range=_range(field),
+        choices=tuple(choices),
+        is_open=is_open,
+        fields=nested,
+    )
+
+
+def type_words(field: FieldDescriptor) -> str:
+    """`list of string`, `duration`, `mapping of name to sql`."""
+    if is_map(field):
+        assert field.message_type is not None
+        key, value = field.message_type.fields
+        return f"mapping of {_single(key)} to {_single(value)}"
+    if field.is_repeated and has_option(field, options_pb2.ordered_map):
+        assert field.message_type is not None
+        key, value = field.message_type.fields
+        return f"mapping of {key.name} to {value.name}"
+    return f"list of {_single(field)}" if field.is_repeated else _single(field)
+
+
+def _single(field: FieldDescriptor) -> str:
+    for option in (options_pb2.duration, options_pb2.size):
+        if has_option(field, option):
+            return str(option.name)
+    if field.message_type is not None:
+        name = field.message_type.name
+        return _WELL_KNOWN_TYPES.get(name, "mapping") if field.message_type.full_name in WELL_KNOWN else "mapping"
+    if field.cpp_type in INT_RANGES:
+        return "integer"
+    if field.cpp_type in (_F.CPPTYPE_FLOAT, _F.CPPTYPE_DOUBLE):
+        return "number"
+    if field.cpp_type == _F.CPPTYPE_BOOL:
+        return "boolean"
+    if field.type == _F.TYPE_BYTES:
+        return "bytes in base64"
+    return "string"
+
+
+def _range(field: FieldDescriptor) -> str:
+    least, greatest = limit(field, options_pb2.least), limit(field, options_pb2.greatest)
+    if field.cpp_type in INT_RANGES and INT_RANGES[field.cpp_type][0] == 0 and least is None:
+        least = 0
+    low, high = (None if bound is None else format_limit(field, bound) for bound in (least, greatest))
+    if low is not None and high is not None:
+        return f"from {low} to {high}"
+    if high is not None:
+        return f"at most {high}"
+    if low is None:
+        return ""
+    return "more than 0" if least == 1 and _single(field) in ("duration", "size") else f"at least {low}"

@@ -1,0 +1,148 @@
+"""Where tests are: in a pipeline file, under `tests`, or beside it in `NAME_test.yaml`."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from arroyo_core.errors import InvalidPipelineError, PipelineError
+from arroyo_core.graph.document import Entry, Scalar, YamlMap, describe
+from arroyo_core.graph.environment import Environment
+from arroyo_core.graph.loader import decode, load_document
+from arroyo_core.graph.mistakes import Mistakes
+from arroyo_core.graph.values import read_string
+from arroyo_testing.cases.spec import CaseSpec, read_cases
+
+SUFFIX = "_test"
+ENDINGS = (".yaml", ".yml")
+_KEYS = ("pipeline", "tests")
+_TESTS_KEY = re.compile(rb"^tests:", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseFile:
+    """A file with tests. `path` is as the user gave it."""
+
+    path: Path
+    pipeline: Path
+    text: str = field(repr=False)
+    cases: tuple[CaseSpec, ...]
+
+
+def is_case_file(path: str | os.PathLike[str]) -> bool:
+    """Whether a file holds tests alone, by its name."""
+    name = Path(path)
+    return name.suffix in ENDINGS and name.stem.endswith(SUFFIX)
+
+
+def case_file_of(pipeline: Path) -> Path:
+    """The file beside a pipeline that holds its tests, whether it is there or not."""
+    return pipeline.with_name(f"{pipeline.stem}{SUFFIX}{pipeline.suffix}")
+
+
+def find_case_files(path: Path) -> list[Path]:
+    """The files with tests that a path stands for: itself, and what is beside or below it.
+
+    A folder stands for all files below it that hold tests.
+    """
+    if path.is_dir():
+        found = (each for each in sorted(path.rglob("*.y*ml")) if each.suffix in ENDINGS and each.is_file())
+        return [each for each in found if is_case_file(each) or _TESTS_KEY.search(each.read_bytes())]
+    if is_case_file(path):
+        return [path]
+    beside = case_file_of(path)
+    return [path, beside] if beside.is_file() else [path]
+
+
+def load_case_files(paths: Iterable[Path]) -> list[CaseFile]:
+    """The tests of files and folders, each file once.
+
+    Raises `InvalidPipelineError` with every mistake in their shape.
+    """
+    found = dict.fromkeys(each for path in paths for each in find_case_files(path))
+    errors: list[PipelineError] = []
+    files = []
+    for path in found:
+        try:
+            files.append(load_case_file(path))
+        except InvalidPipelineError as invalid:
+            errors += invalid.errors
+    if errors:
+        raise InvalidPipelineError(errors)
+    return files
+
+
+def load_case_file(path: Path) -> CaseFile:
+    """The tests of one file."""
+    mistakes = Mistakes()
+    text = _read(path, mistakes)
+    found = Mistakes()
+    root = load_document(text, file=str(path), environment=Environment(os.environ), mistakes=found)
+    if root is None:
+        raise InvalidPipelineError(found.sorted())
+    if not isinstance(root, YamlMap):
+        mistakes.add(f"a file of tests must be a mapping, not {describe(root)}", at=root.at)
+    mistakes.raise_if_any()
+    assert isinstance(root, YamlMap)
+    entry = root.entry("tests")
+    if is_case_file(path):
+        mistakes.extend(found)
+        pipeline = _read_pipeline(root, path, mistakes)
+    else:
+        # What is wrong with the pipeline itself is told when it is planned.
+        pipeline = path
+        if entry is not None:
+            _extend_below(mistakes, found, root, entry)
+    is_null = entry is not None and isinstance(entry.value, Scalar) and entry.value.is_null
+    cases = read_cases(entry, mistakes) if entry is not None and not is_null else ()
+    mistakes.raise_if_any()
+    return CaseFile(path=path, pipeline=pipeline, text=text, cases=cases)
+
+
+def _read(path: Path, mistakes: Mistakes) -> str:
+    text = None
+    try:
+        text = decode(path.read_bytes(), file=str(path), mistakes=mistakes)
+    except OSError as error:
+        mistakes.add(f"cannot read {path}: {error.strerror or error}", at=None, value=str(path))
+    mistakes.raise_if_any()
+    assert text is not None
+    return text
+
+
+def _read_pipeline(root: YamlMap, path: Path, mistakes: Mistakes) -> Path:
+    for each in root.entries:
+        if each.key not in _KEYS:
+            mistakes.add_unknown(
+                f"a file of tests has no key {each.key!r}", at=each.key_at, name=each.key, choices=_KEYS
+            )
+    if root.entry("tests") is None:
+        mistakes.add("a file of tests needs the key 'tests'", at=root.at)
+    entry = root.entry("pipeline")
+    if entry is None:
+        pipeline = path.with_name(path.stem.removesuffix(SUFFIX) + path.suffix)
+        if not pipeline.is_file():
+            message = f"there is no {pipeline}, whose tests these are by their name; give 'pipeline: FILE'"
+            mistakes.add(message, at=root.at)
+        return pipeline
+    text = read_string(entry.value, "'pipeline'", mistakes)
+    pipeline = path.parent / (text or "")
+    if text is not None and not pipeline.is_file():
+        mistakes.add(f"there is no file {pipeline}", at=entry.value.at, value=text)
+    return pipeline
+
+
+def _extend_below(mistakes: Mistakes, found: Mistakes, root: YamlMap, entry: Entry) -> None:
+    """Take over what was found inside one entry of a file."""
+    after = [each.key_at.line for each in root.entries if each.key_at.line > entry.key_at.line]
+    until = min(after, default=None)
+    inside: Sequence[PipelineError] = [
+        error
+        for error in found.sorted()
+        if error.at is not None and error.at.line >= entry.key_at.line and (until is None or error.at.line < until)
+    ]
+    for error in inside:
+        mistakes.add(error.message, at=error.at, value=error.value, suggestion=error.suggestion)

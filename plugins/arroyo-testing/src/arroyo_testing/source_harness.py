@@ -1,0 +1,144 @@
+"""`SourceHarness`: runs a source epoch by epoch, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from arroyo_core.api import (
+    ConstructedOperator,
+    SourceCollector,
+    SourceFinishType,
+    SourceOperator,
+    StopRequest,
+    Watermark,
+)
+from arroyo_core.runtime.boundary import Boundary
+from arroyo_core.runtime.chain import conform
+from arroyo_core.runtime.context import Budget, RuntimeSourceContext
+from arroyo_core.runtime.tables import OperatorTables
+from arroyo_testing.clock import FakeClock
+from arroyo_testing.subtask import SubtaskState, factory, make_context
+
+Makes = SourceOperator | ConstructedOperator | Callable[[], SourceOperator | ConstructedOperator]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRun:
+    """What one epoch of all subtasks gave."""
+
+    batches: Sequence[pa.RecordBatch]
+    finish_types: Sequence[SourceFinishType]
+    counters: dict[str, int]
+    warnings: Sequence[str]
+    schema: pa.Schema
+    watermarks: Sequence[Watermark] = field(default_factory=tuple)
+
+    @property
+    def table(self) -> pa.Table:
+        return pa.Table.from_batches(self.batches, schema=self.schema)
+
+    @property
+    def is_final(self) -> bool:
+        return all(finish_type is SourceFinishType.FINAL for finish_type in self.finish_types)
+
+
+class SourceHarness:
+    """Runs every subtask of a source in turn, once per call of `run`; the state goes from run to run.
+
+    `make` makes a fresh source, for each subtask and each epoch.
+    """
+
+    def __init__(self, make: Makes, *, clock: FakeClock | None = None) -> None:
+        self._make = factory(make)
+        self.clock = clock or FakeClock()
+        self._state = SubtaskState()
+
+    def run(
+        self,
+        *,
+        rows: int | None = None,
+        parallelism: int = 1,
+        interval_ms: int | None = None,
+        stop: StopRequest | None = None,
+        is_lost: bool = False,
+    ) -> SourceRun:
+        """One epoch, in which each subtask is handed its barrier after `rows` rows or so much time; may rescale.
+
+        With `stop` it is told to stop at once. Of an epoch that `is_lost` no state is kept, as when the process dies.
+        """
+        budget = Budget(rows=rows, interval_ms=interval_ms)
+        batches: list[pa.RecordBatch] = []
+        watermarks: list[Watermark] = []
+        finish_types, checkpoints, warnings = [], [], []
+        counters: dict[str, int] = {}
+        for task_index in range(parallelism):
+            source: SourceOperator = self._make()
+            ctx, tables, boundary = make_context(
+                RuntimeSourceContext,
+                operator=source,
+                state=self._state,
+                task_index=task_index,
+                parallelism=parallelism,
+                clock=self.clock,
+                inputs=(),
+            )
+            ctx.limit(self._state.barrier(self.clock), budget, stop=stop)
+            finish_types.append(self._run_one(source, ctx, boundary, _ListCollector(ctx, batches, watermarks)))
+            checkpoints.append(self._checkpoint(tables))
+            schema = ctx.output_schema.schema
+            for name, amount in ctx.metrics.counters.items():
+                counters[name] = counters.get(name, 0) + amount
+            warnings += list(ctx.metrics.warnings)
+        if not is_lost:
+            self._state.save(checkpoints)
+        return SourceRun(batches, finish_types, counters, warnings, schema, watermarks)
+
+    def run_all(self, *, rows: int | None = None, parallelism: int = 1, max_epochs: int = 10_000) -> pa.Table:
+        """Epoch after epoch until the source is final; all its rows."""
+        tables = []
+        for _ in range(max_epochs):
+            done = self.run(rows=rows, parallelism=parallelism)
+            tables.append(done.table)
+            if done.is_final:
+                return pa.concat_tables(tables)
+        raise AssertionError(f"the source is not final after {max_epochs} epochs")
+
+    def close(self) -> None:
+        self._state.close()
+
+    def _run_one(
+        self,
+        source: SourceOperator,
+        ctx: RuntimeSourceContext,
+        boundary: Boundary,
+        collector: SourceCollector,
+    ) -> SourceFinishType:
+        with boundary:
+            source.on_start(ctx)
+            try:
+                return SourceFinishType(source.run(ctx, collector))
+            finally:
+                source.on_close(ctx)
+
+    def _checkpoint(self, tables: OperatorTables) -> bytes:
+        return tables.checkpoint(self._state.barrier(self.clock))
+
+
+class _ListCollector(SourceCollector):
+    def __init__(self, ctx: RuntimeSourceContext, batches: list[pa.RecordBatch], watermarks: list[Watermark]) -> None:
+        self._ctx = ctx
+        self._batches = batches
+        self._watermarks = watermarks
+
+    def collect(self, batch: pa.RecordBatch) -> None:
+        if batch.num_rows:
+            batch = conform(batch, self._ctx.output_schema)
+            self._ctx.spend(batch)
+            self._batches.append(batch)
+
+    def broadcast_watermark(self, watermark: Watermark) -> None:
+        self._ctx.receive(watermark)
+        self._watermarks.append(watermark)
