@@ -7,7 +7,16 @@ import json
 
 from arroyo_core.cli.commands import Commands
 from arroyo_core.cli.exits import OK
-from arroyo_core.plugin import PluginReport, installed_plugins
+from arroyo_core.plugin import PluginReport, installed_plugins, known_elsewhere
+
+#: What hooks add beside operators and functions, which are listed one by one.
+_ADDED = {
+    "arroyo_add_command": "commands",
+    "arroyo_language": "languages",
+    "arroyo_section": "sections",
+    "arroyo_storage": "storage",
+    "arroyo_conformance": "checks",
+}
 
 
 def add_command(commands: Commands) -> None:
@@ -25,7 +34,8 @@ def plugins(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps([_report_json(report) for report in reports], indent=2))
     elif not reports:
-        print("No plugins are installed. The standard operators: pip install arroyo-std")
+        standard = known_elsewhere("operators").get("std")
+        print("No plugins are installed." + (f" The standard operators: pip install {standard}" if standard else ""))
     else:
         print("\n\n".join(_report_text(report) for report in reports))
     return OK
@@ -39,6 +49,9 @@ def _report_text(report: PluginReport) -> str:
         lines.append(f"  FAILED: {report.error}")
     lines += [f"  {operator}" for operator in report.operators]
     lines += [f"  {udf}()  UDF" for udf in report.udfs]
+    added = [noun for hook, noun in _ADDED.items() if hook in report.hooks]
+    if added:
+        lines.append(f"  adds {', '.join(added)}")
     if len(lines) == 1:
         lines.append("  registers nothing")
     return "\n".join(lines)
@@ -52,6 +65,7 @@ def _report_json(report: PluginReport) -> dict[str, object]:
         "module": report.module,
         "operators": list(report.operators),
         "udfs": list(report.udfs),
+        "hooks": list(report.hooks),
         "error": report.error,
         "is_blocked": report.is_blocked,
     }

@@ -71,7 +71,7 @@ def arroyo_section() -> Sequence[Any]:
 
 @hookspec
 def arroyo_conformance() -> Sequence[Any]:
-    """Checks of the conformance kit beside its own, for cases of certain types.
+    """Checks of the conformance kit beside its own: `Rule`s, for cases of certain types.
 
     Called once per process, by the first suite that is collected.
     """

@@ -35,7 +35,8 @@ from arroyo_core.state.parquet import BackingStore, ParquetBackend, StateBackend
 from arroyo_core.state.partitioned import PartitionedKeyedView
 from arroyo_core.state.protocol import Resolution, ResolutionKind
 from arroyo_core.state.staged import commit_data
-from arroyo_core.state.storage import StorageProvider, get_storage_provider
+from arroyo_core.state.storage import Driver, StorageProvider, StoredFile, get_storage_provider
+from arroyo_core.state.storage_kinds import StorageKind
 from arroyo_core.state.table_manager import TableManager
 from arroyo_core.state.time_views import ExpiringTimeKeyView
 from arroyo_core.state.transience import backoff_s, is_transient
@@ -51,6 +52,7 @@ __all__ = [
     "DeleteTimeKey",
     "DeleteTimeRange",
     "DeleteValue",
+    "Driver",
     "EpochTakenError",
     "ExpiringTimeKeyTable",
     "ExpiringTimeKeyView",
@@ -73,7 +75,9 @@ __all__ = [
     "StateBackend",
     "StateError",
     "StateMessage",
+    "StorageKind",
     "StorageProvider",
+    "StoredFile",
     "TableData",
     "TableManager",
     "TableMessage",

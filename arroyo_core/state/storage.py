@@ -248,12 +248,16 @@ def _provider(url: str, options: tuple[tuple[str, Any], ...], _pid: int) -> Stor
 def _driver_for(url: str, options: Mapping[str, Any]) -> Driver:
     from arroyo_core.state.fsspec_storage import FsspecDriver
     from arroyo_core.state.local_storage import LocalDriver
+    from arroyo_core.state.storage_kinds import storage_kind
 
     parts = urlsplit(url)
     if "://" not in url:
         return LocalDriver(url)
     if parts.scheme in ("file", "local"):
         return LocalDriver(parts.netloc + parts.path)
+    kind = storage_kind(parts.scheme)
+    if kind is not None:
+        return kind.open(url, options)
     try:
         return FsspecDriver(url, options)
     except (ImportError, ValueError) as error:

@@ -41,11 +41,11 @@ WITH_SERVICES = ["docs/on-a-cluster.md", "docs/on-s3.md", "docs/on-spark-connect
 
 #: Pages that another test runs, and where.
 RUN_BY = {
-    "docs/editors.md": "tests/unit/reference/test_editors.py",
-    "docs/lint.md": "tests/unit/cli/test_lint.py",
+    "docs/editors.md": "plugins/arroyo-devtools/tests/reference/test_editors.py",
+    "docs/lint.md": "plugins/arroyo-devtools/tests/test_lint_command.py",
     "docs/pipelines.md": "tests/unit/cli/test_parameters.py",
     "docs/state-tables.md": "tests/unit/state/test_state_docs.py",
-    "docs/test-a-pipeline.md": "tests/unit/testing/test_case_docs.py",
+    "docs/test-a-pipeline.md": "plugins/arroyo-testing/tests/test_case_docs.py",
     "docs/trouble.md": "tests/unit/cli/test_trouble_docs.py",
     "docs/tutorial.md": "tests/integration/test_tutorial.py",
     "docs/udfs.md": "tests/unit/test_packaging_documents.py",

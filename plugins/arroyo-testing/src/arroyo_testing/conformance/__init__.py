@@ -9,6 +9,7 @@ In a test module that is all: pytest finds the suite, and runs one test per chec
 
 from arroyo_testing.conformance.cases import FormatCase, OperatorCase, SinkCase, SourceCase, StorageCase, Stream
 from arroyo_testing.conformance.faults import ConformanceError, NotApplicable
+from arroyo_testing.conformance.rules import Rule
 from arroyo_testing.conformance.suite import Check, Conformance
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "FormatCase",
     "NotApplicable",
     "OperatorCase",
+    "Rule",
     "SinkCase",
     "SourceCase",
     "StorageCase",

@@ -36,6 +36,7 @@ from arroyo_testing.conformance.operator_checks import (
 )
 from arroyo_testing.conformance.partials import check_partial
 from arroyo_testing.conformance.pipeline_checks import check_any_cut_in_a_pipeline
+from arroyo_testing.conformance.rules import rules_for
 from arroyo_testing.conformance.script import restart_at
 from arroyo_testing.conformance.sink_checks import SINK_CHECKS
 from arroyo_testing.conformance.source_checks import SOURCE_CHECKS, read_all
@@ -120,6 +121,10 @@ class Conformance:
 
     def _case_checks(self, case: Case) -> list[Check]:
         named = dict(_checks_of(case))
+        for rule in rules_for(case):
+            if rule.name in named:
+                raise ValueError(f"there is a check {rule.name!r} already: call the rule something else")
+            named[rule.name] = _on_case(rule.check)
         unknown = sorted(set(case.skip) - set(named))
         if unknown:
             raise ValueError(
