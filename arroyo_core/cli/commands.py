@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import sys
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -48,9 +48,9 @@ class RootParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> None:  # type: ignore[override]
         """Called by argparse for arguments that it does not understand; ends the process."""
-        name = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), None)
-        if name is not None and message.startswith("argument COMMAND: invalid choice"):
-            self.exit(MISTAKE, f"{self.prog}: {missing_command(name, self._names())}\n")
+        found = re.match(r"argument COMMAND: invalid choice: '(.*?)' \(", message)
+        if found is not None:
+            self.exit(MISTAKE, f"{self.prog}: {missing_command(found[1], self._names())}\n")
         super().error(message)
 
     def _names(self) -> Sequence[str]:

@@ -96,6 +96,9 @@ def test_every_command_that_is_shown_has_the_arguments_that_arroyo_knows():
     commands = [(document_id(document), command) for document in written for command in shown_commands(document)]
     assert len(commands) > 50
     for document, command in commands:
+        # That page adds a command.
+        if (document, command.split()[0]) == ("docs/hooks.md", "owner"):
+            continue
         try:
             parser.parse_args(shlex.split(command))
         except SystemExit:

@@ -190,7 +190,7 @@ def test_a_png_without_the_extra_says_what_to_install(pipeline, tmp_path, monkey
 
     monkeypatch.setattr(builtins, "__import__", refuse)
     assert main(["graph", str(pipeline), "-o", str(tmp_path / "graph.png")]) == 2
-    assert "pip install 'arroyo-core[png]'" in capsys.readouterr().err
+    assert "pip install 'arroyo-devtools[png]'" in capsys.readouterr().err
     assert not (tmp_path / "graph.png").exists()
 
 

@@ -3,74 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-PLUGIN = '''
-from pathlib import Path
+PAGE = Path(__file__).parents[3] / "docs" / "hooks.md"
 
-from arroyo_core.plugin import hookimpl
-
-
-@hookimpl
-def arroyo_add_command(commands):
-    parser = commands.add_parser("greet", help="say hello")
-    parser.add_argument("name")
-    parser.set_defaults(command=greet)
-
-
-def greet(args):
-    print(f"hello {args.name}")
-    return 7
-
-
-@hookimpl
-def arroyo_language():
-    from arroyo_core.graph.languages import Language, Yaml
-
-    class Lines(Language):
-        """A pipeline from impulse.source to std.blackhole, by the number of rows."""
-
-        endings = (".count",)
-
-        def read(self, text, *, file, references, includes, mistakes):
-            if not text.strip().isdigit():
-                from arroyo_core.errors import Location
-
-                mistakes.add("expected the number of rows", at=Location(file, 1, 1), value=text.strip())
-                return None
-            text = f"""
-name: counted
-nodes:
-  - {{id: rows, operator: impulse.source, config: {{count: {text.strip()}}}}}
-  - {{id: out, operator: std.blackhole, inputs: [rows]}}
-"""
-            return Yaml().read(text, file=file, references=references, includes=includes, mistakes=mistakes)
-
-    return [Lines()]
-
-
-@hookimpl
-def arroyo_section():
-    from arroyo_core.graph.sections import Section
-
-    class Owner(Section):
-        key = "owner"
-        description = "Who answers for the pipeline."
-
-        def check(self, entry, mistakes):
-            if "@" not in entry.value.text:
-                mistakes.add("an owner is an address of mail", at=entry.value.at, value=entry.value.text)
-
-        def schema(self):
-            return {"type": "string"}
-
-    return [Owner()]
-
-
+#: Beside what the page adds.
+STORAGE = """
 @hookimpl
 def arroyo_storage():
     from arroyo_core.state import StorageKind
@@ -85,18 +28,25 @@ def arroyo_storage():
             return driver
 
     return [Acme()]
-'''
+"""
+
+
+def block(name: str) -> str:
+    """A file of the page hooks.md."""
+    found = re.search(rf"^```\w+\n# {re.escape(name)}\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.M | re.S)
+    assert found is not None
+    return found[1]
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """A folder on the path with the distribution `acme-everything`."""
+    """A folder on the path with the distribution `acme-tools`."""
     folder = tmp_path_factory.mktemp("site")
-    (folder / "acme_everything.py").write_text(PLUGIN)
-    info = folder / "acme_everything-1.0.dist-info"
+    (folder / "acme_tools.py").write_text(block("acme/acme_tools.py") + STORAGE)
+    info = folder / "acme_tools-1.0.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-everything\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[arroyo_core]\nacme = acme_everything\n")
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-tools\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[arroyo_core]\nacme = acme_tools\n")
     return folder
 
 
@@ -112,29 +62,33 @@ def arroyo(site, tmp_path):
     return run
 
 
-def test_a_plugin_adds_a_command(arroyo):
-    done = arroyo("greet", "world")
-    assert (done.returncode, done.stdout) == (7, "hello world\n")
-    assert "say hello" in arroyo("--help").stdout
-    assert arroyo("greet", "world", plugins=None).returncode == 2
+@pytest.fixture
+def owned(tmp_path):
+    (tmp_path / "owned.yaml").write_text(block("owned.yaml"))
+    (tmp_path / "five.count").write_text(block("five.count"))
 
 
-def test_a_plugin_adds_a_language(arroyo, tmp_path):
-    (tmp_path / "five.count").write_text("5")
+def test_what_the_page_shows_is_what_comes(arroyo, owned):
+    shown = re.search(r"^```text\n(\$ .*?)^```", PAGE.read_text(encoding="utf-8"), re.M | re.S)[1]
+    commands = re.findall(r"^\$ arroyo (.*)\n((?:[^$].*\n)*)", shown, re.M)
+    assert len(commands) == 2
+    for line, output in commands:
+        assert arroyo(*line.split()).stdout == output
+
+
+def test_a_command_is_listed_and_gone_with_its_distribution(arroyo, owned):
+    assert "say who answers for a pipeline" in arroyo("--help").stdout
+    assert arroyo("owner", "owned.yaml", plugins=None).returncode == 2
+
+
+def test_mistakes_in_a_language_have_their_place(arroyo, tmp_path):
     (tmp_path / "bad.count").write_text("many")
-    done = arroyo("validate", "five.count", "bad.count")
-    assert "five.count: valid (2 nodes" in done.stdout
-    assert "bad.count:1:1: expected the number of rows" in done.stderr
+    assert "bad.count:1:1: expected a number of rows" in arroyo("validate", "bad.count").stderr
 
 
-def test_a_plugin_adds_a_section(arroyo, tmp_path):
-    nodes = "nodes:\n  - {id: rows, operator: impulse.source, config: {count: 1}}\n"
-    nodes += "  - {id: out, operator: std.blackhole, inputs: [rows]}\n"
-    (tmp_path / "owned.yaml").write_text(f"name: owned\nowner: ana@acme.example\n{nodes}")
-    (tmp_path / "wrong.yaml").write_text(f"name: owned\nowner: ana\n{nodes}")
-    done = arroyo("validate", "owned.yaml", "wrong.yaml")
-    assert "owned.yaml: valid" in done.stdout
-    assert "wrong.yaml:2:8: an owner is an address of mail" in done.stderr
+def test_a_section_is_checked_and_in_the_schema(arroyo, owned, tmp_path):
+    (tmp_path / "wrong.yaml").write_text(block("owned.yaml").replace("ana@acme.example", "ana"))
+    assert "wrong.yaml:2:8: an owner is a mail address" in arroyo("validate", "wrong.yaml").stderr
     assert '"owner"' in arroyo("schema").stdout
     assert "has no key 'owner'" in arroyo("validate", "owned.yaml", plugins=None).stderr
 
@@ -158,7 +112,7 @@ print(storage.read("a"), required_proof(storage) is Proof.NONE)
 
 def test_plugins_says_what_a_distribution_adds(arroyo):
     text = arroyo("plugins").stdout
-    assert "acme-everything 1.0" in text
+    assert "acme-tools 1.0" in text
     assert "adds commands, languages, sections, storage" in text
 
 

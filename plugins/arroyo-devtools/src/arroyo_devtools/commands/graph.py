@@ -46,7 +46,7 @@ def add_command(commands: Commands) -> None:
         "--output",
         type=Path,
         metavar="FILE",
-        help=f"where to, by its ending: {', '.join(DRAWINGS)} (.png needs the extra arroyo-core[png])",
+        help=f"where to, by its ending: {', '.join(DRAWINGS)} (.png needs the extra arroyo-devtools[png])",
     )
     parser.add_argument(
         "--checkpoint",

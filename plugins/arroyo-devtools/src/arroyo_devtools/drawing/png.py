@@ -16,7 +16,7 @@ def png_of(svg: str) -> bytes:
         import resvg_py
     except ImportError as error:
         raise SetupError(
-            "a PNG needs resvg, which is not installed: pip install 'arroyo-core[png]', or draw an .svg"
+            "a PNG needs resvg, which is not installed: pip install 'arroyo-devtools[png]', or draw an .svg"
         ) from error
     # resvg leaves out text for which it finds no font, and says nothing.
     if resvg_py.svg_to_bytes(svg_string=_PROBE % "M") == resvg_py.svg_to_bytes(svg_string=_PROBE % ""):
