@@ -1,4 +1,4 @@
-"""`arroyo run --output json`: a line for each epoch and one for the end, for tools.
+"""`arroyo run --format json`: a line for each epoch and one for the end, for tools.
 
 The fields are a contract, written down in `docs/watching.md`: more may come, none goes and none changes its meaning.
 """

@@ -13,12 +13,11 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from arroyo_core.cli import plan, plugins, start, state_commands, stop, udf, validate, watching
-from arroyo_core.cli.arguments import parallelism, port, restarts
-from arroyo_core.cli.bundles import add_insecure
+from arroyo_core.cli.arguments import port, restarts
 from arroyo_core.cli.commands import Commands, RootParser
 from arroyo_core.cli.diagnostics import render_mistake
 from arroyo_core.cli.exits import FAILURE, INTERRUPTED, MISTAKE
-from arroyo_core.cli.parameters import add_set
+from arroyo_core.cli.options import add_planning, add_spark
 from arroyo_core.errors import ArroyoError, Domain, InvalidPipelineError, OperatorError, PipelineError, error_domain
 from arroyo_core.plugin import installed_plugins
 from arroyo_core.runtime.job import MAX_RESTARTS
@@ -65,22 +64,8 @@ def _add_run(commands: Commands) -> None:
         "run", help="run a pipeline on Spark", description="Run a pipeline on Spark until its data ends, or Ctrl-C."
     )
     parser.add_argument("file", metavar="FILE", help="a pipeline in YAML")
-    parser.add_argument("--parallelism", type=parallelism, metavar="N", help="instead of the pipeline's own number")
-    parser.add_argument(
-        "--master",
-        metavar="URL",
-        help="the Spark master, such as local[4] or spark://host:7077; by default that of spark-submit, of "
-        "spark-defaults.conf or of the variable MASTER, and else this machine",
-    )
-    parser.add_argument(
-        "--conf",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="a Spark setting; may be repeated",
-    )
-    add_insecure(parser)
-    add_set(parser)
+    add_planning(parser)
+    add_spark(parser)
     start.add_arguments(parser)
     parser.add_argument(
         "--max-restarts",

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from dataclasses import replace
 
-from arroyo_core.cli.arguments import checkpoint, parallelism
-from arroyo_core.cli.bundles import add_insecure, bundle_opener
+from arroyo_core.cli.arguments import checkpoint
 from arroyo_core.cli.commands import Commands
 from arroyo_core.cli.comparison import comparison_json, comparison_text, needs_consent
 from arroyo_core.cli.exits import MISTAKE, OK
-from arroyo_core.cli.parameters import add_set, given_parameters
+from arroyo_core.cli.options import JSON, TEXT, add_format, add_planning, planning
 from arroyo_core.errors import SetupError
 from arroyo_core.graph import plan_file
 from arroyo_core.graph.views import VIEWS, render_json
@@ -31,8 +29,7 @@ def add_command(commands: Commands) -> None:
         "and the guarantee that its output has. Values from the environment are shown as ${NAME}.",
     )
     parser.add_argument("file", metavar="FILE", help="a pipeline in YAML")
-    parser.add_argument("--format", choices=tuple(VIEWS), default="text", help="default: text")
-    parser.add_argument("--parallelism", type=parallelism, metavar="N", help="instead of the pipeline's own number")
+    add_format(parser, tuple(VIEWS))
     parser.add_argument(
         "--against",
         type=checkpoint,
@@ -40,33 +37,24 @@ def add_command(commands: Commands) -> None:
         help="also compare the pipeline with a checkpoint; the exit code is 2 if a start would need "
         "--allow-drop, --allow-change or --accept-udf-change",
     )
-    add_insecure(parser)
-    add_set(parser)
+    add_planning(parser)
     parser.set_defaults(command=plan)
 
 
 def plan(args: argparse.Namespace) -> int:
-    if args.against is not None and args.format not in ("text", "json"):
+    if args.against is not None and args.format not in (TEXT, JSON):
         raise SetupError(f"--against has no --format {args.format}: choose text or json")
-    plugins = installed_plugins()
-    pipeline = plan_file(
-        args.file,
-        plugins=plugins,
-        environment=os.environ,
-        parallelism=args.parallelism,
-        bundles=bundle_opener(args),
-        parameters=given_parameters(args),
-    )
+    pipeline = plan_file(args.file, **planning(args))
     if args.against is None:
         print(VIEWS[args.format](pipeline), end="")
         return OK
     found = find_checkpoint(args.against, job_id=pipeline.plan.job_id, is_committed_only=False)
-    operators = declare_operators(pipeline.plan, plugins)
+    operators = declare_operators(pipeline.plan, installed_plugins())
     compared = compare_plan(operators, found.checkpoint, is_committed=found.is_committed)
     udfs = compare_udfs(pipeline.plan, found.checkpoint)
     # A reason may name columns, and a column's name may come from the environment.
     changes = [replace(change, reason=pipeline.redact(change.reason)) for change in compared]
-    if args.format == "json":
+    if args.format == JSON:
         document = json.loads(render_json(pipeline))
         print(json.dumps({**document, "comparison": comparison_json(found.origin, changes, udfs)}, indent=2))
     else:

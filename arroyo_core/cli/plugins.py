@@ -7,6 +7,7 @@ import json
 
 from arroyo_core.cli.commands import Commands
 from arroyo_core.cli.exits import OK
+from arroyo_core.cli.options import JSON, add_format
 from arroyo_core.plugin import PluginReport, installed_plugins, known_elsewhere
 
 #: What hooks add beside operators and functions, which are listed one by one.
@@ -25,13 +26,13 @@ def add_command(commands: Commands) -> None:
         help="list installed plugins and their operators",
         description="List the installed plugins with their operators, and why any could not be loaded.",
     )
-    parser.add_argument("--json", action="store_true", help="print the list as JSON")
+    add_format(parser, formerly=["--json"])
     parser.set_defaults(command=plugins)
 
 
 def plugins(args: argparse.Namespace) -> int:
     reports = installed_plugins().reports
-    if args.json:
+    if args.format == JSON:
         print(json.dumps([_report_json(report) for report in reports], indent=2))
     elif not reports:
         standard = known_elsewhere("operators").get("std")

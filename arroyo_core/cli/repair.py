@@ -9,6 +9,7 @@ from arroyo_core.api.units import DURATION_UNITS
 from arroyo_core.cli.arguments import duration_us, epoch
 from arroyo_core.cli.exits import FAILURE, OK
 from arroyo_core.cli.formats import format_size
+from arroyo_core.cli.options import JSON, TEXT, add_format
 from arroyo_core.errors import ConfigError
 from arroyo_core.graph.views.labels import count
 from arroyo_core.state import ParquetBackend
@@ -24,20 +25,20 @@ def add_verify_arguments(parser: argparse.ArgumentParser) -> None:
     chosen.add_argument("--all", action="store_true", help="every checkpoint (default)")
     chosen.add_argument("--latest", action="store_true", help="only the newest")
     chosen.add_argument("--epoch", type=epoch, metavar="N", help="only this one")
-    parser.add_argument("--format", choices=("table", "json"), default="table", help="default: table")
+    add_format(parser)
 
 
 def verify(backend: ParquetBackend, args: argparse.Namespace) -> int:
     """Exit code 1 if any is damaged."""
     verifier = Verifier(backend)
     verdicts = [verifier.verify(number) for number in _epochs(backend, args)]
-    if args.format == "json":
+    if args.format == JSON:
         print(json.dumps([_verdict_json(verdict) for verdict in verdicts], indent=2))
     else:
         for verdict in verdicts:
             _print_verdict(verdict)
     is_whole = all(verdict.is_whole for verdict in verdicts)
-    if not is_whole and args.format == "table":
+    if not is_whole and args.format == TEXT:
         print("`arroyo checkpoints repair` says what can be done")
     return OK if is_whole else FAILURE
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from arroyo_core.cli.json_output import JsonOutput
 from arroyo_core.cli.live import LiveProgress
-from arroyo_core.cli.parameters import given_parameters
+from arroyo_core.cli.options import JSON, given_parameters
 from arroyo_core.cli.progress import PlainProgress, Progress, ProgressKind, choose_progress, print_summary
 from arroyo_core.cli.start import start_options
 from arroyo_core.errors import SetupError
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
         parameters=given_parameters(args),
     )
     start = pipeline.check_start(options)
-    is_json = args.output == "json"
+    is_json = args.format == JSON
     kind = args.progress or choose_progress(is_json=is_json, out=sys.stderr, data=sys.stdout, environment=os.environ)
     progress = open_progress(ProgressKind(kind), pipeline.plan)
     log.setStream(progress)

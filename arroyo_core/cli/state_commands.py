@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from arroyo_core.cli.commands import Commands
 from arroyo_core.cli.exits import OK
 from arroyo_core.cli.formats import format_size
+from arroyo_core.cli.options import JSON, TEXT, add_format
 from arroyo_core.cli.repair import add_repair_arguments, add_verify_arguments, repair, verify
 from arroyo_core.cli.tables import plain_value, print_rows
 from arroyo_core.errors import ConfigError
@@ -32,15 +33,15 @@ from arroyo_core.state.inspection import (
     summarize_tables,
 )
 
-FORMATS = ("table", "csv", "json", "parquet")
+FORMATS = (TEXT, "csv", JSON, "parquet")
 
 
 def add_command(commands: Commands) -> None:
     """Add `checkpoints ls|show|verify|repair` and `state tables|cat|diff`."""
     checkpoints = commands.add_parser("checkpoints", help="list, show, verify and repair checkpoints")
     actions = checkpoints.add_subparsers(title="actions", metavar="ACTION", required=True)
-    _add(actions, "ls", "list the checkpoints of a job", _ls, formats=("table", "json"))
-    _add(actions, "show", "show one checkpoint with its tables", _show, formats=("table", "json"), epoch=True)
+    _add(actions, "ls", "list the checkpoints of a job", _ls, formats=(TEXT, JSON))
+    _add(actions, "show", "show one checkpoint with its tables", _show, formats=(TEXT, JSON), epoch=True)
     add_verify_arguments(
         _add(actions, "verify", "read every file of every checkpoint, and name what is damaged", _verify)
     )
@@ -50,7 +51,7 @@ def add_command(commands: Commands) -> None:
 
     state = commands.add_parser("state", help="read the state tables of a checkpoint")
     actions = state.add_subparsers(title="actions", metavar="ACTION", required=True)
-    _add(actions, "tables", "list the tables of a checkpoint", _tables, formats=("table", "json"), epoch=True)
+    _add(actions, "tables", "list the tables of a checkpoint", _tables, formats=(TEXT, JSON), epoch=True)
     for name, text, command in (
         ("cat", "print the rows of a table", _cat),
         ("diff", "print the rows of a table that went and came between two epochs", _diff),
@@ -60,7 +61,7 @@ def add_command(commands: Commands) -> None:
         if name == "diff":
             parser.add_argument("--from", dest="before", type=int, metavar="EPOCH", help="default: the one before")
             parser.add_argument("--to", dest="epoch", type=int, metavar="EPOCH", help="default: the latest")
-        parser.add_argument("--output", metavar="FILE", help="write there instead of printing; needed for parquet")
+        parser.add_argument("-o", "--output", metavar="FILE", help="write there, not to stdout; parquet needs it")
 
 
 def _add(
@@ -77,7 +78,7 @@ def _add(
     if epoch:
         parser.add_argument("--epoch", type=int, metavar="N", help="default: the latest")
     if formats:
-        parser.add_argument("--format", choices=formats, default=formats[0], help=f"default: {formats[0]}")
+        add_format(parser, formats)
     parser.set_defaults(command=command)
     return parser
 
@@ -93,7 +94,7 @@ def add_job_arguments(parser: argparse.ArgumentParser) -> None:
 def _ls(args: argparse.Namespace) -> int:
     backend = open_backend(args)
     rows = [asdict(summary) for summary in summarize_checkpoints(backend)]
-    if args.format == "json":
+    if args.format == JSON:
         print(json.dumps(rows, indent=2))
         return OK
     columns = ["epoch", "finished", "state", "incarnation", "generation", "operators", "files", "written", "live"]
@@ -150,7 +151,7 @@ def _show(args: argparse.Namespace) -> int:
         }
         for operator in metadata.operators
     ]
-    if args.format == "json":
+    if args.format == JSON:
         print(json.dumps({**facts, "operators": operators}, indent=2))
         return OK
     for name, value in facts.items():
@@ -171,7 +172,7 @@ def _repair(args: argparse.Namespace) -> int:
 
 def _tables(args: argparse.Namespace) -> int:
     summaries = summarize_tables(_checkpoint(open_backend(args), args.epoch))
-    if args.format == "json":
+    if args.format == JSON:
         print(json.dumps([asdict(summary) for summary in summaries], indent=2))
         return OK
     rows: list[list[object]] = [
@@ -257,7 +258,7 @@ def _write(table: pa.Table, args: argparse.Namespace) -> int:
 
 def _print_table(table: pa.Table, kind: str, file: Any) -> None:
     names = table.column_names
-    if kind == "json":
+    if kind == JSON:
         for row in table.to_pylist():
             print(json.dumps(row, default=plain_value), file=file)
     elif kind == "csv":

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from pathlib import Path
 
-from arroyo_core.cli.bundles import add_insecure, bundle_opener
 from arroyo_core.cli.commands import Commands
 from arroyo_core.cli.diagnostics import mistake_json, render_mistake
 from arroyo_core.cli.exits import MISTAKE, OK
-from arroyo_core.cli.parameters import add_set, given_parameters
+from arroyo_core.cli.options import JSON, add_format, add_planning, bundle_opener, given_parameters, planning
 from arroyo_core.errors import InvalidPipelineError, PipelineError
 from arroyo_core.graph import Plan, plan_pipeline
 from arroyo_core.graph.languages import language_of
@@ -28,9 +26,8 @@ def add_command(commands: Commands) -> None:
         "Exit code 0 when all are valid, 2 when any is not.",
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="a pipeline in YAML, or its tests in NAME_test.yaml")
-    parser.add_argument("--json", action="store_true", help="print the mistakes as a JSON list on stdout")
-    add_insecure(parser)
-    add_set(parser)
+    add_format(parser, help="json: the mistakes as a list on stdout", formerly=["--json"])
+    add_planning(parser, has_parallelism=False)
     parser.set_defaults(command=validate)
 
 
@@ -41,23 +38,22 @@ def validate(args: argparse.Namespace) -> int:
             size = _check(file, args)
         except InvalidPipelineError as invalid:
             mistakes += invalid.errors
-            if not args.json:
+            if args.format != JSON:
                 _show(file, invalid, is_debug=args.debug)
         else:
-            if not args.json:
+            if args.format != JSON:
                 print(f"{file}: valid ({size})")
-    if args.json:
+    if args.format == JSON:
         print(json.dumps([mistake_json(error) for error in mistakes], indent=2))
     return MISTAKE if mistakes else OK
 
 
 def _check(file: str, args: argparse.Namespace) -> str:
     """Raises `InvalidPipelineError`; returns how large the file is."""
-    plugins, bundles, parameters = installed_plugins(), bundle_opener(args), given_parameters(args)
-    other = language_of(file, plugins).check(Path(file), bundles=bundles, parameters=parameters)
-    if other is not None:
-        return other
-    return _size(plan_pipeline(file, plugins=plugins, environment=os.environ, bundles=bundles, parameters=parameters))
+    other = language_of(file, installed_plugins()).check(
+        Path(file), bundles=bundle_opener(args), parameters=given_parameters(args)
+    )
+    return other if other is not None else _size(plan_pipeline(file, **planning(args)))
 
 
 def _show(file: str, invalid: InvalidPipelineError, *, is_debug: bool) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from arroyo_core.cli.options import add_format
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags that `run` reads."""
@@ -12,11 +14,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--progress",
         choices=("live", "plain", "none"),
         help="a view that is redrawn in place, a line for each epoch, or neither; on stderr "
-        "(default: live on a terminal, else plain; none with --output json)",
+        "(default: live on a terminal, else plain; none with --format json)",
     )
-    group.add_argument(
-        "--output",
-        choices=("text", "json"),
-        default="text",
+    add_format(
+        parser,
         help="json: an object for each epoch and one at the end on stdout, and what sinks print goes to stderr",
+        formerly=["--output"],
     )

@@ -115,7 +115,7 @@ def test_plugins_lists_the_plugin_with_its_distribution_and_its_operators(arroyo
 
 
 def test_plugins_says_why_a_plugin_could_not_be_loaded(arroyo):
-    answer = arroyo("plugins", "--json")
+    answer = arroyo("plugins", "--format", "json")
     assert "broken-operators" in answer.stdout
     assert "a_client_library_that_is_not_installed" in answer.stdout
     json.loads(answer.stdout)

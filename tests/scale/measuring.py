@@ -132,7 +132,7 @@ def _live(pipeline: Path, calls: Path, stop_after: int | None) -> _Life:
 def running(pipeline: Path, calls: Path) -> Iterator[subprocess.Popen[bytes]]:
     """`arroyo run`, in a session of its own, with a cache for state that starts empty."""
     folder = pipeline.parent
-    command = [str(Path(sys.executable).with_name("arroyo")), "run", str(pipeline), "--output", "json"]
+    command = [str(Path(sys.executable).with_name("arroyo")), "run", str(pipeline), "--format", "json"]
     command += ["--master", "local[2]", "--conf", "spark.ui.enabled=false", "--max-restarts", "2"]
     path = os.pathsep.join(filter(None, [str(PLUGIN), os.environ.get("PYTHONPATH")]))
     with (folder / "stderr.log").open("wb") as log:

@@ -113,7 +113,7 @@ class Run:
         self._places = places
         pipeline = places.root / "pipeline.yaml"
         pipeline.write_text(yaml.safe_dump(document(places), sort_keys=False))
-        command = [str(Path(sys.executable).with_name("arroyo")), "run", str(pipeline), "--output", "json"]
+        command = [str(Path(sys.executable).with_name("arroyo")), "run", str(pipeline), "--format", "json"]
         command += ["--master", "local[2]", "--conf", f"spark.local.dir={places.temp}"]
         command += ["--conf", "spark.ui.enabled=false"]
         with (places.root / "stderr.log").open("wb") as log:

@@ -65,8 +65,8 @@ def test_commands_below_a_command_are_completed(complete):
 def test_options_are_completed_for_their_command(complete):
     assert complete("plan", "--fo") == ["--format"]
     assert complete("plan", "p.yaml", "--fo") == ["--format"]
-    assert complete("--debug", "plan", "--fo") == ["--format"]
-    assert complete("lint", "--fo") == []
+    assert complete("--debug", "plan", "--par") == ["--parallelism"]
+    assert complete("lint", "--par") == []
     assert "--set" in complete("lint", "-")
 
 
@@ -84,12 +84,12 @@ def test_files_and_folders_are_completed(complete, tmp_path):
     (tmp_path / "parts").mkdir()
     assert set(complete("lint", "p", cwd=tmp_path)) == {"pipeline.yaml", "parts"}
     assert set(complete("lint", "pipeline.yaml", "p", cwd=tmp_path)) == {"pipeline.yaml", "parts"}
-    assert set(complete("lint", "--output", "json", "p", cwd=tmp_path)) == {"pipeline.yaml", "parts"}
+    assert set(complete("lint", "--format", "json", "p", cwd=tmp_path)) == {"pipeline.yaml", "parts"}
     assert complete("udf", "build", "-o", "p", cwd=tmp_path) == ["parts"]
 
 
 def test_a_value_that_is_called_like_a_command_is_none(complete):
-    assert complete("lint", "plan", "--fo") == []
+    assert complete("lint", "plan", "--par") == []
     assert complete("plan", "--set", "run", "--fo") == ["--format"]
 
 

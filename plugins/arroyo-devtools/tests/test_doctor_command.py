@@ -71,7 +71,7 @@ def test_a_healthy_machine_has_a_line_for_each_check(tmp_path, capsys):
 
 
 def test_json_is_one_document(tmp_path, capsys):
-    assert main(["doctor", "--no-spark", "--output", "json", "--checkpoint", "memory://doctor-json"]) == 0
+    assert main(["doctor", "--no-spark", "--format", "json", "--checkpoint", "memory://doctor-json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["is_ok"] is True
     assert {"check", "level", "message", "mend"} == set(document["findings"][0])
@@ -336,7 +336,7 @@ def test_workers_with_other_packages_are_found():
 
 def test_a_spark_that_does_not_start_fails(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("JAVA_HOME", str(Path(tmp_path)))
-    assert main(["doctor", "--output", "json"]) == 1
+    assert main(["doctor", "--format", "json"]) == 1
     found = {finding["check"]: finding for finding in json.loads(capsys.readouterr().out)["findings"]}
     assert found["spark"]["level"] == "failed"
     assert "no Java found" in found["spark"]["message"]

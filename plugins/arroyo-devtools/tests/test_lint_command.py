@@ -71,7 +71,7 @@ def test_a_mistake_is_2_and_the_other_files_are_linted(pipeline, capsys):
 
 def test_a_secret_is_shown_nowhere(pipeline, capsys):
     assert main(["lint", pipeline(SECRET)]) == 1
-    assert main(["lint", "--output", "json", pipeline(SECRET)]) == 1
+    assert main(["lint", "--format", "json", pipeline(SECRET)]) == 1
     shown = capsys.readouterr()
     assert "hunter2" not in shown.out + shown.err
 
@@ -79,7 +79,7 @@ def test_a_secret_is_shown_nowhere(pipeline, capsys):
 def test_json_has_warnings_and_mistakes(pipeline, capsys):
     path = pipeline(FORGETFUL)
     loose = pipeline(FORGETFUL.replace("inputs: [totals]", "inputs: [bids]"), "loose.yaml")
-    assert main(["lint", "--output", "json", "--set", "ttl=0s", path, loose]) == 2
+    assert main(["lint", "--format", "json", "--set", "ttl=0s", path, loose]) == 2
     shown = capsys.readouterr()
     error, warning = json.loads(shown.out)
     assert shown.err == ""
@@ -97,7 +97,7 @@ def test_json_has_warnings_and_mistakes(pipeline, capsys):
 
 
 def test_json_of_nothing_is_an_empty_list(pipeline, capsys):
-    assert main(["lint", "--output", "json", pipeline(FORGETFUL)]) == 0
+    assert main(["lint", "--format", "json", pipeline(FORGETFUL)]) == 0
     assert json.loads(capsys.readouterr().out) == []
 
 

@@ -95,12 +95,12 @@ REPLAYED = {("order 1", 1): 1, ("order 3", 1): 1, ("order 6", 1): 1}
 
 def show(shop: Shop, capsys, *arguments: str) -> list[dict]:
     capsys.readouterr()
-    assert main(["dlq", "show", shop.dead, "--output", "json", *arguments]) == 0
+    assert main(["dlq", "show", shop.dead, "--format", "json", *arguments]) == 0
     return json.loads(capsys.readouterr().out)
 
 
 def test_ls_counts_letters_by_node(shop, capsys):
-    assert main(["dlq", "ls", shop.dead, "--output", "json"]) == 0
+    assert main(["dlq", "ls", shop.dead, "--format", "json"]) == 0
     (node,) = json.loads(capsys.readouterr().out)["nodes"]
     assert (node["pipeline"], node["node"], node["operator"]) == ("shares", "shared", "std.project")
     assert (node["letters"], node["open"], node["replayed"]) == (3, 3, 0)

@@ -25,7 +25,7 @@ for file in sys.argv[1:]:
     with contextlib.redirect_stderr(shown):
         code = main(["validate", file])
     with contextlib.redirect_stdout(listed):
-        main(["validate", "--json", file])
+        main(["validate", "--format", "json", file])
     answers[file] = {"code": code, "stderr": shown.getvalue(), "mistakes": json.loads(listed.getvalue())}
 print(json.dumps({"answers": answers, "pyspark": "pyspark" in sys.modules}))
 """

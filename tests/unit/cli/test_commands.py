@@ -60,7 +60,7 @@ def test_validate_shows_the_line_and_a_caret(pipeline, capsys):
 
 def test_validate_lists_mistakes_as_json(pipeline, capsys):
     path = pipeline(BAD)
-    assert main(["validate", "--json", path]) == 2
+    assert main(["validate", "--format", "json", path]) == 2
     shown = capsys.readouterr()
     name, operator = json.loads(shown.out)
     assert shown.err == ""
@@ -72,7 +72,7 @@ def test_validate_lists_mistakes_as_json(pipeline, capsys):
 
 
 def test_validate_prints_an_empty_json_list_for_a_good_pipeline(pipeline, capsys):
-    assert main(["validate", "--json", pipeline(GOOD)]) == 0
+    assert main(["validate", "--format", "json", pipeline(GOOD)]) == 0
     assert json.loads(capsys.readouterr().out) == []
 
 
@@ -149,7 +149,7 @@ shut-ops 0.2  (plugin 'shut', module shut.plugin)
 
 
 def test_plugins_are_listed_as_json(reports, capsys):
-    assert main(["plugins", "--json"]) == 0
+    assert main(["plugins", "--format", "json"]) == 0
     acme, sad, shut = json.loads(capsys.readouterr().out)
     assert (acme["distribution"], acme["version"], acme["operators"]) == ("acme-ops", "1.2", ["acme.a", "acme.b"])
     assert sad["error"] == "ImportError: no module named 'kafka'"
@@ -260,3 +260,11 @@ def test_every_command_has_help(capsys):
         with pytest.raises(SystemExit):
             main([command, "--help"])
         assert f"usage: arroyo {command}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("former", [["--json"], ["--format", "json"]])
+def test_a_former_spelling_works_with_a_hint(former, pipeline, capsys):
+    assert main(["validate", *former, pipeline(GOOD)]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out) == []
+    assert ("--json is now --format json" in captured.err) == (former == ["--json"])

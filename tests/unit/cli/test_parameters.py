@@ -12,7 +12,7 @@ from arroyo_testing import run_in_process
 from arroyo_core import Pipeline
 from arroyo_core.api import UnboundedState
 from arroyo_core.cli.main import main
-from arroyo_core.cli.parameters import given_parameters
+from arroyo_core.cli.options import given_parameters
 from arroyo_core.errors import InvalidPipelineError, StateError
 
 DOCS = Path(__file__).parents[3] / "docs"

@@ -130,7 +130,7 @@ def test_a_finished_job_needs_no_spark_and_claims_nothing(ran, capsys, monkeypat
     shown = capsys.readouterr().err
     assert "counted finished in an earlier run, at epoch 3" in shown
     assert "starting Spark" not in shown
-    assert main(["run", write(), "--output", "json"]) == 0
+    assert main(["run", write(), "--format", "json"]) == 0
     end = json.loads(capsys.readouterr().out)
     assert (end["event"], end["outcome"], end["epochs"], end["resumed_from"]) == ("end", "finished", 0, 3)
     assert sorted(Path(url).glob("counted/generations/*")) == claims

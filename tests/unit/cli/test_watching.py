@@ -198,7 +198,7 @@ def test_progress_none_shows_neither_epochs_nor_summary(without_spark, pipeline,
 
 
 def test_json_is_all_that_stdout_gets(without_spark, pipeline, capfd):
-    assert main(["run", pipeline(), "--output", "json"]) == 0
+    assert main(["run", pipeline(), "--format", "json"]) == 0
     shown = capfd.readouterr()
     *epochs, end = [json.loads(line) for line in shown.out.splitlines()]
     assert [epoch["epoch"] for epoch in epochs] == list(range(1, len(epochs) + 1))
@@ -211,7 +211,7 @@ def test_json_is_all_that_stdout_gets(without_spark, pipeline, capfd):
 
 
 def test_the_fields_of_the_json_are_these(without_spark, pipeline, capfd):
-    main(["run", pipeline(), "--output", "json"])
+    main(["run", pipeline(), "--format", "json"])
     epoch, *_, end = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
     assert set(epoch) == {
         "event",
@@ -249,7 +249,7 @@ def test_the_fields_of_the_json_are_these(without_spark, pipeline, capfd):
 
 def test_json_tells_of_a_failure(without_spark, pipeline, capfd):
     path = pipeline(change=("counter % 10 = 0", "10 / (counter - 50) < 100"))
-    assert main(["run", path, "--output", "json"]) == 2
+    assert main(["run", path, "--format", "json"]) == 2
     shown = capfd.readouterr()
     *_, end = [json.loads(line) for line in shown.out.splitlines()]
     assert (end["event"], end["outcome"]) == ("end", "failed")
@@ -260,7 +260,7 @@ def test_json_tells_of_a_failure(without_spark, pipeline, capfd):
 def test_a_job_that_goes_on_says_so(without_spark, pipeline, capfd):
     main(["run", pipeline(count=20)])
     capfd.readouterr()
-    assert main(["run", pipeline(count=60), "--output", "json"]) == 0
+    assert main(["run", pipeline(count=60), "--format", "json"]) == 0
     end = json.loads(capfd.readouterr().out.splitlines()[-1])
     assert end["resumed_from"] > 0
 
@@ -313,7 +313,7 @@ def test_a_pipe_behind_a_terminal_gets_lines():
 
 
 def test_the_document_names_every_field(without_spark, pipeline, capfd):
-    main(["run", pipeline(), "--output", "json"])
+    main(["run", pipeline(), "--format", "json"])
     text = (ROOT / "docs" / "watching.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`(\w+)`", text))
     for line in map(json.loads, capfd.readouterr().out.splitlines()):

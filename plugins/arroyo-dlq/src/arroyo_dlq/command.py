@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -14,11 +13,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from arroyo_core.cli.arguments import count, parallelism
-from arroyo_core.cli.bundles import add_insecure, bundle_opener
+from arroyo_core.cli.arguments import count
 from arroyo_core.cli.commands import Commands
 from arroyo_core.cli.exits import OK
-from arroyo_core.cli.parameters import add_set, given_parameters
+from arroyo_core.cli.options import JSON, add_format, add_planning, add_spark, planning
 from arroyo_core.cli.tables import plain_value, print_rows
 from arroyo_core.graph import Plan, plan_pipeline
 from arroyo_core.graph.views import labels
@@ -56,9 +54,9 @@ def add_command(commands: Commands) -> None:
     parser = commands.add_parser("dlq", help="list, show and replay dead letters")
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     ls = _add(actions, "ls", "list which nodes have dead letters, and how many are open", _ls)
-    ls.add_argument("--output", choices=("table", "json"), default="table", help="default: table")
+    add_format(ls, formerly=["--output"])
     show = _add(actions, "show", "show dead letters: the error, where it happened, and the row", _show)
-    show.add_argument("--output", choices=("table", "json"), default="table", help="default: table")
+    add_format(show, formerly=["--output"])
     show.add_argument("--limit", type=count, metavar="N", default=SHOWN_LETTERS, help="default: %(default)s")
     _add_filters(show)
     show.add_argument("--all", action="store_true", help="also letters that a replay has")
@@ -98,11 +96,8 @@ def _add_replay(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--sink", metavar="URL", help="write Parquet files there instead of to the pipeline's sinks")
     parser.add_argument("--dry-run", action="store_true", help="only say what would be replayed")
     parser.add_argument("--in-process", action="store_true", help="without Spark, in one thread: for few letters")
-    parser.add_argument("--parallelism", type=parallelism, metavar="N", help="instead of the pipeline's own number")
-    parser.add_argument("--master", metavar="URL", help="the Spark master, such as local[4] or spark://host:7077")
-    parser.add_argument("--conf", action="append", default=[], metavar="KEY=VALUE", help="a Spark setting")
-    add_insecure(parser)
-    add_set(parser)
+    add_spark(parser)
+    add_planning(parser)
 
 
 @dataclass(slots=True)
@@ -126,7 +121,7 @@ def _ls(args: argparse.Namespace) -> int:
     storage = get_storage_provider(args.url)
     found, replays = find_letters(storage), read_replays(storage)
     summaries = _summarize(found.files, replays)
-    if args.output == "json":
+    if args.format == JSON:
         document = {
             "nodes": [asdict(summary) for summary in summaries],
             "broken_off_replays": [
@@ -176,7 +171,7 @@ def _ls_row(summary: _Summary) -> list[object]:
 def _show(args: argparse.Namespace) -> int:
     storage = get_storage_provider(args.url)
     letters = list(islice(_letters(storage, args), args.limit))
-    if args.output == "json":
+    if args.format == JSON:
         print(json.dumps(letters, indent=2))
         return OK
     if not letters:
@@ -231,14 +226,7 @@ def _show_row(letter: dict[str, Any]) -> list[object]:
 def _replay(args: argparse.Namespace) -> int:
     storage = get_storage_provider(args.url)
     plugins = installed_plugins()
-    plan = plan_pipeline(
-        args.pipeline,
-        plugins=plugins,
-        environment=os.environ,
-        parallelism=args.parallelism,
-        bundles=bundle_opener(args),
-        parameters=given_parameters(args),
-    )
+    plan = plan_pipeline(args.pipeline, **planning(args))
     selection = Selection(pipeline=args.job or plan.job_id, node=args.node, error=args.error, limit=args.limit)
     with ExitStack() as resources:
         run = _in_process(plugins) if args.in_process else _on_spark(args, plan, plugins, resources)

@@ -130,7 +130,7 @@ def _check_entry(plan: Plan, into: str) -> ArroyoSchema:
     if not node.input_schemas:
         raise ReplayError(
             f"{into!r} ({node.operator}) is a source: what failed there are lines that never became rows. Mend the "
-            "lines (`arroyo dlq show --output json` has their text), put them into a new file, and let the pipeline "
+            "lines (`arroyo dlq show --format json` has their text), put them into a new file, and let the pipeline "
             "read that"
         )
     if len(node.input_schemas) > 1:

@@ -14,10 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arroyo_core.cli.bundles import add_insecure, bundle_opener
 from arroyo_core.cli.commands import Commands
 from arroyo_core.cli.exits import FAILURE, OK
-from arroyo_core.cli.parameters import add_set, given_parameters
+from arroyo_core.cli.options import add_planning, bundle_opener, given_parameters
 from arroyo_core.errors import SetupError
 from arroyo_core.graph.views.labels import count
 
@@ -59,8 +58,7 @@ def add_command(commands: Commands) -> None:
     )
     parser.add_argument("--master", metavar="URL", help="with --spark: the Spark master (default: local[2])")
     parser.add_argument("--junit-xml", metavar="FILE", help="also write the results there, for build servers")
-    add_insecure(parser)
-    add_set(parser)
+    add_planning(parser, has_parallelism=False)
     parser.set_defaults(command=test)
 
 

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from arroyo_core.cli.arguments import checkpoint, parallelism
-from arroyo_core.cli.bundles import add_insecure, bundle_opener
+from arroyo_core.cli.arguments import checkpoint
 from arroyo_core.cli.commands import Commands
 from arroyo_core.cli.exits import OK
-from arroyo_core.cli.parameters import add_set, given_parameters
+from arroyo_core.cli.options import add_planning, planning
 from arroyo_core.errors import SetupError
 from arroyo_core.graph import PlannedPipeline, plan_file
 from arroyo_core.graph.views.annotations import NOTHING, Annotations
 from arroyo_core.graph.views.mermaid import render_mermaid
-from arroyo_core.plugin import installed_plugins
 from arroyo_core.state.fork import find_checkpoint
 from arroyo_devtools.drawing.epoch_figures import annotate_checkpoint, last_with_rows, unknown_nodes
 from arroyo_devtools.drawing.outline import render_outline
@@ -54,22 +51,13 @@ def add_command(commands: Commands) -> None:
         metavar="URL[#JOB[@EPOCH]]",
         help="also rows, state and busy share of the last epoch with rows there, or of the one that is named",
     )
-    parser.add_argument("--parallelism", type=parallelism, metavar="N", help="instead of the pipeline's own number")
-    add_insecure(parser)
-    add_set(parser)
+    add_planning(parser)
     parser.set_defaults(command=graph)
 
 
 def graph(args: argparse.Namespace) -> int:
     draw = _drawing(args.output)
-    pipeline = plan_file(
-        args.file,
-        plugins=installed_plugins(),
-        environment=os.environ,
-        parallelism=args.parallelism,
-        bundles=bundle_opener(args),
-        parameters=given_parameters(args),
-    )
+    pipeline = plan_file(args.file, **planning(args))
     annotations = NOTHING
     if args.checkpoint is not None:
         found = find_checkpoint(args.checkpoint, job_id=pipeline.plan.job_id, is_committed_only=False)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 
-from arroyo_core.cli.bundles import add_insecure, bundle_opener
 from arroyo_core.cli.commands import Commands
 from arroyo_core.cli.diagnostics import excerpt, gutter_of, mistake_json, render_mistake
 from arroyo_core.cli.exits import MISTAKE, OK
-from arroyo_core.cli.parameters import add_set, given_parameters
+from arroyo_core.cli.options import JSON, add_format, add_planning, planning
 from arroyo_core.errors import InvalidPipelineError, PipelineError
 from arroyo_core.graph import plan_file
 from arroyo_core.graph.views.labels import count
@@ -33,9 +31,8 @@ def add_command(commands: Commands) -> None:
         "warnings, 2 when a file is not valid.",
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="a pipeline in YAML")
-    parser.add_argument("--output", choices=("text", "json"), default="text", help="default: text")
-    add_insecure(parser)
-    add_set(parser)
+    add_format(parser, formerly=["--output"])
+    add_planning(parser, has_parallelism=False)
     parser.set_defaults(command=lint)
 
 
@@ -47,7 +44,7 @@ def lint(args: argparse.Namespace) -> int:
             findings += _lint_file(file, args)
         except InvalidPipelineError as invalid:
             mistakes += invalid.errors
-    if args.output == "json":
+    if args.format == JSON:
         errors = [{"severity": "error", "code": error.code or _INVALID} | mistake_json(error) for error in mistakes]
         print(json.dumps([*errors, *(_finding_json(finding) for finding in findings)], indent=2))
     else:
@@ -70,15 +67,7 @@ def render_finding(finding: Finding) -> str:
 
 
 def _lint_file(file: str, args: argparse.Namespace) -> list[Finding]:
-    plugins = installed_plugins()
-    pipeline = plan_file(
-        file,
-        plugins=plugins,
-        environment=os.environ,
-        bundles=bundle_opener(args),
-        parameters=given_parameters(args),
-    )
-    return lint_pipeline(pipeline, plugins=plugins)
+    return lint_pipeline(plan_file(file, **planning(args)), plugins=installed_plugins())
 
 
 def _finding_json(finding: Finding) -> dict[str, object]:

@@ -10,7 +10,7 @@ from functools import partial
 
 from arroyo_core.cli.commands import Commands
 from arroyo_core.cli.exits import FAILURE, OK
-from arroyo_core.cli.parameters import add_set, given_parameters
+from arroyo_core.cli.options import JSON, TEXT, add_format, add_planning, add_spark, planning
 from arroyo_devtools.doctor.findings import Check, Finding, Level, run_checks, warning
 
 _WIDTH = 8
@@ -26,10 +26,9 @@ def add_command(commands: Commands) -> None:
     parser.add_argument("file", nargs="?", metavar="FILE", help="a pipeline: checked too, with its checkpoint URL")
     parser.add_argument("--checkpoint", metavar="URL", help="a store to check, instead of the pipeline's own")
     parser.add_argument("--no-spark", action="store_true", help="do not start Spark, which takes some seconds")
-    parser.add_argument("--master", metavar="URL", help="the Spark master, such as local[4] or spark://host:7077")
-    parser.add_argument("--conf", action="append", default=[], metavar="KEY=VALUE", help="a Spark setting")
-    add_set(parser)
-    parser.add_argument("--output", choices=("text", "json"), default="text", help="default: text")
+    add_spark(parser)
+    add_planning(parser, has_parallelism=False)
+    add_format(parser, formerly=["--output"])
     parser.set_defaults(command=doctor)
 
 
@@ -37,10 +36,10 @@ def doctor(args: argparse.Namespace) -> int:
     findings = []
     for finding in _examine(args):
         findings.append(finding)
-        if args.output == "text":
+        if args.format == TEXT:
             print_finding(finding)
     is_ok = all(finding.level is not Level.FAILED for finding in findings)
-    if args.output == "json":
+    if args.format == JSON:
         print(json.dumps({"is_ok": is_ok, "findings": [asdict(finding) for finding in findings]}, indent=2))
     return OK if is_ok else FAILURE
 
@@ -68,7 +67,7 @@ def _examine(args: argparse.Namespace) -> Iterator[Finding]:
     yield from run_checks(checks)
     url = args.checkpoint
     if args.file is not None:
-        plan, finding = plan_of(args.file, given_parameters(args))
+        plan, finding = plan_of(args.file, planning(args))
         yield finding
         if plan is not None and url is None:
             url = plan.checkpoint.url

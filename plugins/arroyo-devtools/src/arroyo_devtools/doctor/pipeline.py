@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, requires, version
+from typing import Any
 
 from packaging.requirements import Requirement
 
@@ -12,7 +12,6 @@ from arroyo_core.errors import ArroyoError, InvalidPipelineError
 from arroyo_core.graph import Plan, plan_pipeline
 from arroyo_core.graph.views.labels import count
 from arroyo_core.plugin import PluginReport, installed_plugins
-from arroyo_core.runtime.user_code import BundleOpener
 from arroyo_devtools.doctor.findings import Finding, failed, ok, warning
 
 
@@ -56,12 +55,10 @@ def _unmet(distribution: str) -> Iterator[str]:
             yield f"{requirement.name}{requirement.specifier}"
 
 
-def plan_of(file: str, parameters: Mapping[str, str]) -> tuple[Plan | None, Finding]:
-    """The plan of a pipeline file, and what there is to say of it."""
+def plan_of(file: str, planning: Mapping[str, Any]) -> tuple[Plan | None, Finding]:
+    """The plan of a pipeline file, and what there is to say of it; `planning` are the arguments of `plan_pipeline`."""
     try:
-        plan = plan_pipeline(
-            file, plugins=installed_plugins(), environment=os.environ, bundles=BundleOpener(), parameters=parameters
-        )
+        plan = plan_pipeline(file, **planning)
     except InvalidPipelineError as error:
         mistakes = count(len(error.errors), "mistake")
         return None, failed("pipeline", f"{file} has {mistakes}: {error.errors[0]}", f"arroyo validate {file}")

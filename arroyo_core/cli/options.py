@@ -1,0 +1,112 @@
+"""Options that several commands have, declared once: of planning, of Spark, and of what is printed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from arroyo_core.cli.arguments import parallelism
+from arroyo_core.plugin import installed_plugins
+
+if TYPE_CHECKING:
+    from arroyo_core.runtime.user_code import BundleOpener
+
+TEXT, JSON = "text", "json"
+
+
+def add_planning(parser: argparse.ArgumentParser, *, has_parallelism: bool = True) -> None:
+    """Add what `planning` reads: the options of every command that plans a pipeline."""
+    group = parser.add_argument_group("the pipeline")
+    if has_parallelism:
+        group.add_argument("--parallelism", type=parallelism, metavar="N", help="instead of the pipeline's own number")
+    group.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        type=_setting,
+        dest="parameters",
+        metavar="NAME=VALUE",
+        help="a value for a parameter of the pipeline, instead of its default; may be repeated",
+    )
+    group.add_argument(
+        "--insecure-udfs",
+        action="store_true",
+        help="use remote bundles of UDFs as they are, where the pipeline gives no sha256",
+    )
+
+
+def planning(args: argparse.Namespace) -> dict[str, Any]:
+    """The arguments of `plan_file` and `plan_pipeline`."""
+    return {
+        "plugins": installed_plugins(),
+        "environment": os.environ,
+        "parallelism": getattr(args, "parallelism", None),
+        "bundles": bundle_opener(args),
+        "parameters": given_parameters(args),
+    }
+
+
+def given_parameters(args: argparse.Namespace) -> Mapping[str, str]:
+    """The values by name; of two for one name the last counts."""
+    return dict(args.parameters)
+
+
+def bundle_opener(args: argparse.Namespace) -> BundleOpener:
+    """What opens the pipeline's bundles of user functions."""
+    from arroyo_core.runtime.user_code import BundleOpener
+
+    return BundleOpener(allows_unpinned=args.insecure_udfs)
+
+
+def add_spark(parser: argparse.ArgumentParser) -> None:
+    """Add `--master` and `--conf`."""
+    group = parser.add_argument_group("Spark")
+    group.add_argument(
+        "--master",
+        metavar="URL",
+        help="the Spark master, such as local[4] or spark://host:7077; by default that of spark-submit, of "
+        "spark-defaults.conf or of the variable MASTER, and else this machine",
+    )
+    group.add_argument(
+        "--conf", action="append", default=[], metavar="KEY=VALUE", help="a Spark setting; may be repeated"
+    )
+
+
+def add_format(
+    parser: argparse.ArgumentParser,
+    formats: Sequence[str] = (TEXT, JSON),
+    *,
+    help: str | None = None,
+    formerly: Sequence[str] = (),
+) -> None:
+    """Add `--format`, of which the first is the default. `formerly` are other options that said the same before.
+
+    They work for one more version, with a hint: `--json`, or `--output` with a format.
+    """
+    told = f"{help} (default: {formats[0]})" if help else f"default: {formats[0]}"
+    parser.add_argument("--format", choices=formats, type=_format, default=formats[0], help=told)
+    for option in formerly:
+        hidden: dict[str, Any] = {"dest": "format", "default": argparse.SUPPRESS, "help": argparse.SUPPRESS}
+        value = {"nargs": 0, "const": JSON} if option == "--json" else {"choices": formats, "type": _format}
+        parser.add_argument(option, action=_FormerFormat, **hidden, **value)
+
+
+class _FormerFormat(argparse.Action):
+    def __call__(self, parser: object, namespace: argparse.Namespace, values: Any, option: str | None = None) -> None:
+        namespace.format = self.const or values
+        print(f"arroyo: {option} is now --format {namespace.format}", file=sys.stderr)
+
+
+def _format(text: str) -> str:
+    # What `text` was called for tables.
+    return TEXT if text == "table" else text
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise argparse.ArgumentTypeError(f"{text!r:.100} is not of the form NAME=VALUE")
+    return name.strip(), value
