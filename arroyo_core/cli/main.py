@@ -66,6 +66,11 @@ def _add_run(commands: Commands) -> None:
     parser.add_argument("file", metavar="FILE", help="a pipeline in YAML")
     add_planning(parser)
     add_spark(parser)
+    parser.add_argument(
+        "--in-process",
+        action="store_true",
+        help="without Spark, one task after the other: for small data and tests",
+    )
     start.add_arguments(parser)
     parser.add_argument(
         "--max-restarts",

@@ -20,6 +20,7 @@ from arroyo_core.cli.start import start_options
 from arroyo_core.errors import SetupError
 from arroyo_core.graph.plan import Plan
 from arroyo_core.runtime.job import Listeners
+from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.runtime.prometheus import JobMetrics, MetricsServer
 from arroyo_core.runtime.results import JobResult
 from arroyo_core.runtime.start import Start, StartOptions
@@ -81,14 +82,19 @@ def _run(
     with ExitStack() as resources:
         if args.metrics_port is not None:
             resources.enter_context(MetricsServer(metrics, args.metrics_port))
-        print(f"{plan.job_id}: starting Spark ({resolve_target(args.master, conf)})", file=sys.stderr, flush=True)
-        spark = start_spark(plan.job_id, master=args.master, conf=conf, is_quiet=not args.debug, workers=plan.width)
-        resources.callback(leave_spark, spark)
+        spark, executor = None, None
+        if args.in_process:
+            executor = LocalExecutor(pipeline.plugins)
+        else:
+            print(f"{plan.job_id}: starting Spark ({resolve_target(args.master, conf)})", file=sys.stderr, flush=True)
+            spark = start_spark(plan.job_id, master=args.master, conf=conf, is_quiet=not args.debug, workers=plan.width)
+            resources.callback(leave_spark, spark)
         resources.enter_context(stopping(stop, progress))
         # After Spark: its JVM writes to the terminal itself when it starts.
         resources.enter_context(progress)
         return pipeline.run(
             spark,
+            executor=executor,
             listener=Listeners(progress, metrics, *([json_output] if json_output is not None else [])),
             stop=stop,
             start=options,

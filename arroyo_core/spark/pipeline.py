@@ -19,6 +19,7 @@ from arroyo_core.plugin import PluginSet, installed_plugins
 from arroyo_core.runtime.job import MAX_RESTARTS, Job, JobListener
 from arroyo_core.runtime.results import JobResult
 from arroyo_core.runtime.start import Start, StartOptions, check_start
+from arroyo_core.runtime.steps import EpochExecutor
 from arroyo_core.runtime.stop import StopSignal
 from arroyo_core.runtime.user_code import BundleOpener, open_pickled, store_pickled
 from arroyo_core.state import ParquetBackend, get_storage_provider
@@ -122,6 +123,7 @@ class Pipeline:
         start: StartOptions | None = None,
         max_restarts: int = MAX_RESTARTS,
         is_quiet: bool = True,
+        executor: EpochExecutor | None = None,
     ) -> JobResult:
         """Run to the end of the data, or until `stop` is requested.
 
@@ -130,7 +132,26 @@ class Pipeline:
         A session or a context that is passed in, or that is active in this process, is used as it is and left
         running; else Spark is started for `master` and stopped afterwards. Without a `master` it is the one that
         spark-submit, `spark-defaults.conf` or the variable MASTER names, and else this machine.
+
+        An `executor` runs the epochs instead of Spark, in this process: `LocalExecutor(pipeline.plugins)`.
         """
+
+        def run_on(executor: EpochExecutor) -> JobResult:
+            with _scratch() as folder:
+                job = Job(
+                    store_pickled(self.plan),
+                    executor,
+                    plugins=self.plugins,
+                    storage_url=self.plan.checkpoint.url or folder.as_uri(),
+                    listener=listener,
+                    stop=stop,
+                    start=start,
+                    max_restarts=max_restarts,
+                )
+                return job.run()
+
+        if executor is not None:
+            return run_on(executor)
         from arroyo_core.spark.executor import SparkExecutor
         from arroyo_core.spark.session import active_spark, is_one_machine, start_spark, stop_spark
 
@@ -144,18 +165,8 @@ class Pipeline:
                     "this Spark may run on several machines: the pipeline needs a 'checkpoint: {url: ...}' "
                     "that all of them can reach"
                 )
-            with _scratch() as folder, closing(SparkExecutor(started)) as executor:
-                job = Job(
-                    store_pickled(self.plan),
-                    executor,
-                    plugins=self.plugins,
-                    storage_url=self.plan.checkpoint.url or folder.as_uri(),
-                    listener=listener,
-                    stop=stop,
-                    start=start,
-                    max_restarts=max_restarts,
-                )
-                return job.run()
+            with closing(SparkExecutor(started)) as on_spark:
+                return run_on(on_spark)
         finally:
             if is_own:
                 stop_spark(started)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from arroyo_testing import run_in_process
 
 from arroyo_core.cli.main import main
 
@@ -25,8 +24,7 @@ def run_console(block: str, capsys) -> int:
     for command in commands:
         _, *arguments = shlex.split(command.line)
         if arguments[0] == "run":
-            run_in_process(arguments[1])
-            continue
+            arguments.append("--in-process")
         main(arguments)
         command.check(capsys.readouterr().out)
     return len(commands)

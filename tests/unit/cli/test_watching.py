@@ -31,25 +31,6 @@ nodes:
   - {id: out, operator: std.stdout, inputs: [few], config: {format: json}}
 """
 
-#: `arroyo`, in a process of its own, with waves in that process instead of Spark.
-LOCAL_ARROYO = """\
-import sys
-from arroyo_core.cli import run
-from arroyo_core.cli.main import main
-from arroyo_core.runtime.job import Job
-from arroyo_core.runtime.local import LocalExecutor
-from arroyo_core.spark.pipeline import Pipeline
-
-def run_here(self, session, **options):
-    url = self.plan.checkpoint.url
-    return Job(self.plan, LocalExecutor(self.plugins), plugins=self.plugins, storage_url=url, **options).run()
-
-run.start_spark = lambda *arguments, **options: None
-run.leave_spark = lambda session: None
-Pipeline.run = run_here
-sys.exit(main())
-"""
-
 
 @pytest.fixture
 def pipeline(tmp_path):
@@ -129,7 +110,7 @@ def terminal():
     opened = []
 
     def start(*arguments, **options):
-        opened.append(Terminal([sys.executable, "-c", LOCAL_ARROYO, *arguments], **options))
+        opened.append(Terminal([sys.executable, "-m", "arroyo_core", *arguments, "--in-process"], **options))
         return opened[-1]
 
     yield start
@@ -181,8 +162,8 @@ def test_rows_in_a_file_are_rows_only(terminal, pipeline, tmp_path):
     assert "watched finished: " in shown.shown
 
 
-def test_pipes_get_a_line_for_each_epoch(without_spark, pipeline, capfd):
-    assert main(["run", pipeline()]) == 0
+def test_pipes_get_a_line_for_each_epoch(own_logging, pipeline, capfd):
+    assert main(["run", pipeline(), "--in-process"]) == 0
     shown = capfd.readouterr()
     assert len(re.findall(r"(?m)^epoch +\d+ +[\d,]+ rows in ", shown.err)) >= 3
     assert "\x1b" not in shown.err
@@ -190,15 +171,15 @@ def test_pipes_get_a_line_for_each_epoch(without_spark, pipeline, capfd):
     assert len([json.loads(line) for line in shown.out.splitlines()]) == 6
 
 
-def test_progress_none_shows_neither_epochs_nor_summary(without_spark, pipeline, capfd):
-    assert main(["run", pipeline(), "--progress", "none"]) == 0
+def test_progress_none_shows_neither_epochs_nor_summary(own_logging, pipeline, capfd):
+    assert main(["run", pipeline(), "--progress", "none", "--in-process"]) == 0
     shown = capfd.readouterr()
-    assert shown.err == "watched: starting Spark (local[*])\n"
+    assert shown.err == ""
     assert len(shown.out.splitlines()) == 6
 
 
-def test_json_is_all_that_stdout_gets(without_spark, pipeline, capfd):
-    assert main(["run", pipeline(), "--format", "json"]) == 0
+def test_json_is_all_that_stdout_gets(own_logging, pipeline, capfd):
+    assert main(["run", pipeline(), "--format", "json", "--in-process"]) == 0
     shown = capfd.readouterr()
     *epochs, end = [json.loads(line) for line in shown.out.splitlines()]
     assert [epoch["epoch"] for epoch in epochs] == list(range(1, len(epochs) + 1))
@@ -210,8 +191,8 @@ def test_json_is_all_that_stdout_gets(without_spark, pipeline, capfd):
     assert "epoch " not in shown.err
 
 
-def test_the_fields_of_the_json_are_these(without_spark, pipeline, capfd):
-    main(["run", pipeline(), "--format", "json"])
+def test_the_fields_of_the_json_are_these(own_logging, pipeline, capfd):
+    main(["run", pipeline(), "--format", "json", "--in-process"])
     epoch, *_, end = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
     assert set(epoch) == {
         "event",
@@ -247,9 +228,9 @@ def test_the_fields_of_the_json_are_these(without_spark, pipeline, capfd):
     assert end["operators"][1]["rows_in"] == 60
 
 
-def test_json_tells_of_a_failure(without_spark, pipeline, capfd):
+def test_json_tells_of_a_failure(own_logging, pipeline, capfd):
     path = pipeline(change=("counter % 10 = 0", "10 / (counter - 50) < 100"))
-    assert main(["run", path, "--format", "json"]) == 2
+    assert main(["run", path, "--format", "json", "--in-process"]) == 2
     shown = capfd.readouterr()
     *_, end = [json.loads(line) for line in shown.out.splitlines()]
     assert (end["event"], end["outcome"]) == ("end", "failed")
@@ -257,10 +238,10 @@ def test_json_tells_of_a_failure(without_spark, pipeline, capfd):
     assert "operator 'few'" in shown.err
 
 
-def test_a_job_that_goes_on_says_so(without_spark, pipeline, capfd):
-    main(["run", pipeline(count=20)])
+def test_a_job_that_goes_on_says_so(own_logging, pipeline, capfd):
+    main(["run", pipeline(count=20), "--in-process"])
     capfd.readouterr()
-    assert main(["run", pipeline(count=60), "--format", "json"]) == 0
+    assert main(["run", pipeline(count=60), "--format", "json", "--in-process"]) == 0
     end = json.loads(capfd.readouterr().out.splitlines()[-1])
     assert end["resumed_from"] > 0
 
@@ -312,8 +293,8 @@ def test_a_pipe_behind_a_terminal_gets_lines():
         os.close(writing)
 
 
-def test_the_document_names_every_field(without_spark, pipeline, capfd):
-    main(["run", pipeline(), "--format", "json"])
+def test_the_document_names_every_field(own_logging, pipeline, capfd):
+    main(["run", pipeline(), "--format", "json", "--in-process"])
     text = (ROOT / "docs" / "watching.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`(\w+)`", text))
     for line in map(json.loads, capfd.readouterr().out.splitlines()):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -11,10 +10,10 @@ from types import MappingProxyType
 from arroyo_core.graph import plan_pipeline
 from arroyo_core.graph.plan import Plan
 from arroyo_core.plugin import PluginSet, installed_plugins
-from arroyo_core.runtime.job import Job
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.runtime.results import JobResult
 from arroyo_core.runtime.user_code import BundleOpener
+from arroyo_core.spark.pipeline import Pipeline
 
 
 def run_in_process(
@@ -35,6 +34,4 @@ def run_in_process(
             bundles=BundleOpener(),
             parameters=parameters,
         )
-    with tempfile.TemporaryDirectory(prefix="arroyo-", ignore_cleanup_errors=True) as folder:
-        url = pipeline.checkpoint.url or Path(folder).as_uri()
-        return Job(pipeline, LocalExecutor(plugins), plugins=plugins, storage_url=url).run()
+    return Pipeline(pipeline, plugins).run(executor=LocalExecutor(plugins))
