@@ -106,22 +106,22 @@ wheels: $(STAMP) ## build the wheels that changed into dist/
 	@$(BIN)/python tools/wheels.py
 
 bench: java $(STAMP) ## measure Nexmark beside Structured Streaming, PyFlink and others, an hour: BENCH_ARGS="--help"
-	@$(BIN)/python tests/bench $(BENCH_ARGS)
+	@$(BIN)/python -m benchmarks.nexmark $(BENCH_ARGS)
 
 bench-smoke: java $(STAMP) ## see in minutes that the benchmark works; answers are checked, times are not
-	@$(BIN)/python tests/bench smoke
+	@$(BIN)/python -m benchmarks.nexmark smoke
 
 bench-epochs: java $(STAMP) ## measure what an epoch costs, as make bench does, too
-	@$(BIN)/python tests/bench_epochs $(BENCH_ARGS)
+	@$(BIN)/python -m benchmarks.epochs $(BENCH_ARGS)
 
 bench-operators: java $(STAMP) ## measure each window and join beside DuckDB and Structured Streaming
-	@$(BIN)/python tests/bench_operators $(BENCH_ARGS)
+	@$(BIN)/python -m benchmarks.operators $(BENCH_ARGS)
 
 bench-state: $(STAMP) ## measure state tables beside bare Parquet, DuckDB and a dict
-	@$(BIN)/python tests/bench_state/bench_state.py $(BENCH_ARGS)
+	@$(BIN)/python -m benchmarks.state $(BENCH_ARGS)
 
 bench-udf: java $(STAMP) ## measure user functions beside direct calls and UDFs of PySpark
-	@$(BIN)/python tests/bench_udf $(BENCH_ARGS)
+	@$(BIN)/python -m benchmarks.udfs $(BENCH_ARGS)
 
 plugin: $(STAMP) ## start a plugin from the template: make plugin NAME=arroyo-acme
 	@$(BIN)/arroyo new plugin $(NAME) --into plugins

@@ -67,8 +67,8 @@ def installed_in(environment: str) -> Sequence[Distribution]:
 def test_arguments(environment: str) -> list[str]:
     """What pytest is asked to run; empty for an environment without tests."""
     if environment == PIPELINES:
-        folders = ("bench", "bench_operators", "lives", "golden", "nexmark", "exactly_once", "adversary")
-        return [f"tests/{folder}" for folder in folders]
+        folders = ("lives", "golden", "nexmark", "exactly_once", "adversary")
+        return ["benchmarks", *(f"tests/{folder}" for folder in folders)]
     if environment == INTEGRATION:
         return ["tests/integration", "tests/chaos", "tests/soak", "tests/scale"]
     subject = distribution_of(environment)

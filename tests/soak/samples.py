@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..bench.processes import pss_bytes, session_cpu_s
+from benchmarks.nexmark.processes import pss_bytes, session_cpu_s
+
 from ..integration.processes import Process, session_processes
 from .job import Places
 

@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..bench.machine import about
+from benchmarks.nexmark.machine import about
+
 from ..integration.processes import end_session
 from .job import INTERVAL_MS, Places, Run, counted_rows
 from .plot import draw

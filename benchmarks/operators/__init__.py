@@ -1,0 +1,1 @@
+"""What each window and join costs."""

@@ -1,0 +1,35 @@
+"""Benchmarks start from any folder, and a case finds its module."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from .epochs.cases import CASES as EPOCH_CASES
+from .modules import ENVIRONMENT, module_command
+from .operators.cases import ENGINES
+from .udfs.__main__ import CASES as UDF_CASES
+
+NAMES = sorted(path.parent.name for path in Path(__file__).parent.glob("*/__main__.py"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_benchmark_tells_what_it_measures(tmp_path: Path, name: str):
+    command = module_command(f"{__package__}.{name}", "--help")
+    environment = os.environ | ENVIRONMENT
+    found = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    assert found.stdout.startswith(f"usage: python -m benchmarks.{name} ")
+
+
+def test_every_case_has_a_module():
+    assert NAMES == ["epochs", "nexmark", "operators", "state", "udfs"]
+    modules = [
+        *(f"epochs.{case.module}" for case in EPOCH_CASES.values()),
+        *(f"udfs.{case.module}" for case in UDF_CASES),
+        *(f"operators.on_{engine}" for engine in ENGINES),
+    ]
+    assert [name for name in modules if find_spec(f"{__package__}.{name}") is None] == []

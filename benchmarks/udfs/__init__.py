@@ -1,0 +1,1 @@
+"""What user functions cost."""
