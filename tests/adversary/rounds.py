@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import faulthandler
 import logging
-import multiprocessing
 import os
-import site
 import traceback
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
+from multiprocessing import get_context
 
 from arroyo_testing.adversary import Adversary, Deed
 
 from .cases import cases
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +62,5 @@ def share_rounds(seeds: Sequence[int]) -> list[Round]:
     workers = max(1, min(4, os.cpu_count() or 1))
     size = max(1, min(20, -(-len(seeds) // workers)))
     shares = [seeds[start : start + size] for start in range(0, len(seeds), size)]
-    # pytest imports this module by its path: a new process finds it only with the project's root on its own path.
-    with ProcessPoolExecutor(
-        workers, multiprocessing.get_context("spawn"), initializer=site.addsitedir, initargs=(str(ROOT),)
-    ) as pool:
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         return [found for rounds in pool.map(run_rounds, shares) for found in rounds]

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from ..installed import installed
 
 PLUGIN = Path(__file__).parents[1] / "integration" / "chaos_plugin"
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _chaos_on_path() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(PLUGIN), prepend=os.pathsep)
-        patch.syspath_prepend(PLUGIN)
+    with installed(PLUGIN):
         yield

@@ -1,13 +1,8 @@
-"""Makes the support of these tests importable, and gives every test a machine without a warm cache."""
+"""Gives every test a machine without a warm cache."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent / "support"))
 
 
 @pytest.fixture(scope="package", autouse=True)

@@ -7,8 +7,9 @@ from collections import Counter
 
 import pytest
 from arroyo_testing.machine import Mode
-from crash_rounds import Laboratory, Order, run_rounds, share_rounds
-from local_rounds import LocalLaboratory, run_local_rounds
+
+from .support.crash_rounds import Laboratory, Order, run_rounds, share_rounds
+from .support.local_rounds import LocalLaboratory, run_local_rounds
 
 #: `EXACTLY_ONCE_SEED=n` repeats a failed round of double crashes, and `..._ROUNDS` makes more of them.
 SEED = int(os.environ.get("EXACTLY_ONCE_SEED", "1"))

@@ -12,10 +12,7 @@ from collections.abc import Callable
 import pytest
 from arroyo_testing.crash_filesystem import CrashFileSystem
 from arroyo_testing.machine import Disk, Life
-from calls import FirstDriverStore, SecondDriverStore
 from google.protobuf import struct_pb2
-from laboratory import Numbers
-from last_values import LastValues, LastValueSink
 
 from arroyo_core.api import ConstructedOperator, OperatorConstructor, Origin, Registry
 from arroyo_core.graph import plan_text
@@ -24,6 +21,10 @@ from arroyo_core.runtime.job import Job
 from arroyo_core.runtime.lanes import InlineLanes
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.state import FencedError, storage
+
+from .support.calls import FirstDriverStore, SecondDriverStore
+from .support.laboratory import Numbers
+from .support.last_values import LastValues, LastValueSink
 
 SEED = int(os.environ.get("EXACTLY_ONCE_SEED", "1"))
 ROUNDS = int(os.environ.get("EXACTLY_ONCE_RACES", "50"))

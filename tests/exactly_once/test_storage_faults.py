@@ -8,12 +8,13 @@ from dataclasses import replace
 import fsspec
 import pytest
 import s3fs
-from crash_rounds import Laboratory, Order
-from faulty_s3 import Fault, faulty_s3
-from laboratory import input_files, make_plugins, plan_job, run_job
-from verdict import check_result, placeless, table_rows
 
 from arroyo_core.state import storage
+
+from .support.crash_rounds import Laboratory, Order
+from .support.faulty_s3 import Fault, faulty_s3
+from .support.laboratory import input_files, make_plugins, plan_job, run_job
+from .support.verdict import check_result, placeless, table_rows
 
 SEED = int(os.environ.get("EXACTLY_ONCE_SEED", "1"))
 ROUNDS = int(os.environ.get("EXACTLY_ONCE_FAULT_ROUNDS", "1"))

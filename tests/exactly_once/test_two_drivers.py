@@ -10,14 +10,15 @@ from dataclasses import replace
 from multiprocessing import get_context
 
 import pytest
-from crash_rounds import ROOT, Laboratory, Order
-from laboratory import input_files
-from local_race import drive
-from local_rounds import read_tree
-from two_drivers import race
-from verdict import check_result, placeless, table_rows
 
 from arroyo_core.state import FencedError
+
+from .support.crash_rounds import ROOT, Laboratory, Order
+from .support.laboratory import input_files
+from .support.local_race import drive
+from .support.local_rounds import read_tree
+from .support.two_drivers import race
+from .support.verdict import check_result, placeless, table_rows
 
 SEED = int(os.environ.get("EXACTLY_ONCE_SEED", "1"))
 ROUNDS = int(os.environ.get("EXACTLY_ONCE_RACES", "50"))

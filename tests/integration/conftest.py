@@ -15,6 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ..installed import installed
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -24,15 +26,8 @@ CHAOS = Path(__file__).parent / "chaos_plugin"
 @pytest.fixture(scope="session", autouse=True)
 def _chaos_on_path() -> Iterator[None]:
     """The plugin `chaos` is installed for this session and for every process it starts."""
-    before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(CHAOS), before]))
-    sys.path.insert(0, str(CHAOS))
-    yield
-    sys.path.remove(str(CHAOS))
-    if before is None:
-        del os.environ["PYTHONPATH"]
-    else:
-        os.environ["PYTHONPATH"] = before
+    with installed(CHAOS):
+        yield
 
 
 @pytest.fixture(scope="session")

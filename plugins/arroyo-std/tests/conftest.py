@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,12 @@ from google.protobuf.json_format import ParseDict
 
 from arroyo_core.api import ArrowOperator, ArroyoSchema, Registry, Watermark
 
-# Models that several test files share.
-sys.path.insert(0, str(Path(__file__).parent / "support"))
+
+def pytest_configure(config: pytest.Config) -> None:
+    """What is in `functions` stands for modules of users, which are installed: configs name them."""
+    patch = pytest.MonkeyPatch()
+    patch.syspath_prepend(Path(__file__).parent / "functions")
+    config.add_cleanup(patch.undo)
 
 
 class Harness(OperatorHarness):

@@ -10,7 +10,12 @@ import pytest
 from arroyo_testing import ParallelHarness
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from join_model import (
+
+from arroyo_core.api import ArroyoSchema, Watermark
+from arroyo_core.api.updating import with_updating
+from arroyo_core.errors import ConfigError
+
+from .support.join_model import (
     LEFT,
     ON,
     RIGHT,
@@ -29,10 +34,6 @@ from join_model import (
     sides_on_time,
     steps,
 )
-
-from arroyo_core.api import ArroyoSchema, Watermark
-from arroyo_core.api.updating import with_updating
-from arroyo_core.errors import ConfigError
 
 
 def model(left: list[Row], right: list[Row], *, kind: str, tolerance: int, direction: str) -> Counter[tuple[Any, ...]]:

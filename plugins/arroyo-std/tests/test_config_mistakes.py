@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from mistakes import only_mistake
+
+from .support.mistakes import only_mistake
 
 TWO = ("rows", "rows")
 DIFFERENT = "keys must be of one type: 'k' on the left is string, 'v' on the right is int64"

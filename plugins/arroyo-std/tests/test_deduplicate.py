@@ -11,7 +11,11 @@ import pytest
 from arroyo_testing import ParallelHarness
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from row_streams import (
+
+from arroyo_core.api import ArroyoSchema, Watermark
+from arroyo_core.errors import ConfigError
+
+from .support.row_streams import (
     COLUMNS,
     STREAM,
     TIME,
@@ -26,9 +30,6 @@ from row_streams import (
     in_order,
     streams,
 )
-
-from arroyo_core.api import ArroyoSchema, Watermark
-from arroyo_core.errors import ConfigError
 
 
 def timely(steps: list[Step], *, ttl: int | None) -> list[tuple[list[Row], int | None]]:

@@ -9,9 +9,10 @@ import pyarrow as pa
 import pytest
 from arroyo_std import event_groups
 from arroyo_testing.steps import count_steps
-from row_streams import COLUMNS, STREAM, as_rows, batch_of
 
 from arroyo_core.api import Watermark
+
+from .support.row_streams import COLUMNS, STREAM, as_rows, batch_of
 
 LAST = "last_value(v) over (partition by k order by v)"
 OPERATORS = {

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from window_model import AGGREGATES, STREAM, EndOfEpoch, Mark, Row, batch_of, feed, rows_of
 
 from arroyo_core.api import Watermark
 from arroyo_core.api.updating import UPDATING_META, is_updating
 from arroyo_core.errors import ConfigError
+
+from .support.window_model import AGGREGATES, STREAM, EndOfEpoch, Mark, Row, batch_of, feed, rows_of
 
 EARLY_US = 100
 COUNT = [{"function": "count", "as": "n"}]

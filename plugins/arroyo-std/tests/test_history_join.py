@@ -11,7 +11,12 @@ import pytest
 from arroyo_testing import ParallelHarness
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from join_model import (
+
+from arroyo_core.api import ArroyoSchema, Watermark
+from arroyo_core.api.updating import UPDATING_META, make_updates, row_ids, with_updating
+from arroyo_core.errors import ConfigError
+
+from .support.join_model import (
     ON,
     RIGHT,
     STREAMS,
@@ -31,10 +36,6 @@ from join_model import (
     steps,
     tuples_of,
 )
-
-from arroyo_core.api import ArroyoSchema, Watermark
-from arroyo_core.api.updating import UPDATING_META, make_updates, row_ids, with_updating
-from arroyo_core.errors import ConfigError
 
 TYPES = ["inner", "left", "right", "full"]
 UPDATING_STREAMS = tuple(with_updating(stream) for stream in STREAMS)

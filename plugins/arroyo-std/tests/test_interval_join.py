@@ -7,7 +7,12 @@ import pytest
 from arroyo_testing import ParallelHarness
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from join_model import (
+
+from arroyo_core.api import ArroyoSchema, Watermark
+from arroyo_core.api.updating import with_updating
+from arroyo_core.errors import ConfigError
+
+from .support.join_model import (
     LEFT,
     ON,
     RIGHT,
@@ -26,10 +31,6 @@ from join_model import (
     sides_on_time,
     steps,
 )
-
-from arroyo_core.api import ArroyoSchema, Watermark
-from arroyo_core.api.updating import with_updating
-from arroyo_core.errors import ConfigError
 
 TYPES = ["inner", "left", "right", "full"]
 INTERVALS = [(-5, 10), (0, 0), (3, 8), (-8, -3), (-30, 30)]

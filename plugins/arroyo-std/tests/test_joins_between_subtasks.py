@@ -9,11 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from arroyo_testing import ParallelHarness
-from join_model import LEFT, ON, RIGHT, STREAMS, TIME, Row, batch_of
 
 from arroyo_core.api import ArroyoSchema, Watermark
 from arroyo_core.api.hashing import hash_columns, subtasks_of
 from arroyo_core.api.updating import UPDATING_META
+
+from .support.join_model import LEFT, ON, RIGHT, STREAMS, TIME, Row, batch_of
 
 DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 CONFIGS = {

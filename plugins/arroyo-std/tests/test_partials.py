@@ -8,10 +8,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from window_model import AGGREGATES, STREAM, EndOfEpoch, Mark, Row, Rows, as_rows, batch_of, feed, streams
 
 from arroyo_core.api import ArroyoSchema, Watermark
 from arroyo_core.api.updating import UPDATING_META, make_updates, row_ids, with_updating
+
+from .support.window_model import AGGREGATES, STREAM, EndOfEpoch, Mark, Row, Rows, as_rows, batch_of, feed, streams
 
 #: Those whose states are smaller than the rows.
 COMPACT = [each for each in AGGREGATES if each["function"] != "count_distinct"]

@@ -13,11 +13,12 @@ from arroyo_testing import ParallelHarness
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from process_examples import Countdown, CountUntilQuiet
-from row_streams import STREAM, Batch, Mark, Row, Step, as_rows, batch_of, feed, in_order, streams
 
 from arroyo_core.api import END_OF_TIME_US, ArroyoSchema, Watermark
 from arroyo_core.api.updating import with_updating
 from arroyo_core.errors import ConfigError, OperatorError
+
+from .support.row_streams import STREAM, Batch, Mark, Row, Step, as_rows, batch_of, feed, in_order, streams
 
 QUIET = {"function": "process_examples:CountUntilQuiet", "arguments": {"wait_us": 7}, "keys": ["k"]}
 

@@ -11,7 +11,11 @@ from arroyo_std.windows.sessions import derive_sessions
 from arroyo_testing import FakeClock
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from window_model import (
+
+from arroyo_core.api import END_OF_TIME_US, Watermark
+from arroyo_core.errors import ConfigError
+
+from .support.window_model import (
     AGGREGATES,
     STREAM,
     EndOfEpoch,
@@ -25,9 +29,6 @@ from window_model import (
     feed,
     streams,
 )
-
-from arroyo_core.api import END_OF_TIME_US, Watermark
-from arroyo_core.errors import ConfigError
 
 GAP = 10
 COUNT = [{"function": "count", "as": "n"}]

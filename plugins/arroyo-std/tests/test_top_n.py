@@ -14,7 +14,12 @@ from arroyo_std.ranking import OrderBy, Ranking
 from arroyo_testing import ParallelHarness
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from row_streams import (
+
+from arroyo_core.api import ArroyoSchema, Watermark
+from arroyo_core.api.updating import make_updates, row_ids, with_updating
+from arroyo_core.errors import ConfigError
+
+from .support.row_streams import (
     COLUMNS,
     STREAM,
     TIME,
@@ -30,10 +35,6 @@ from row_streams import (
     in_order,
     streams,
 )
-
-from arroyo_core.api import ArroyoSchema, Watermark
-from arroyo_core.api.updating import make_updates, row_ids, with_updating
-from arroyo_core.errors import ConfigError
 
 DESCENDING = [{"column": "v", "descending": True}]
 UPDATING = with_updating(ArroyoSchema(COLUMNS))

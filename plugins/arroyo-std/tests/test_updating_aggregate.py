@@ -10,11 +10,12 @@ import pytest
 from arroyo_testing import FakeClock
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from window_model import AGGREGATES, KEYS, STREAM, Row, aggregate, batch_of
 
 from arroyo_core.api import ArroyoSchema
 from arroyo_core.api.updating import UPDATING_META, make_updates, row_ids, with_updating
 from arroyo_core.errors import ConfigError
+
+from .support.window_model import AGGREGATES, KEYS, STREAM, Row, aggregate, batch_of
 
 COUNT = [{"function": "count", "as": "n"}]
 TTL_US = 100

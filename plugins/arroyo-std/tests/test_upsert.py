@@ -12,11 +12,12 @@ import pytest
 from arroyo_testing import ParallelHarness
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from row_streams import COLUMNS, STREAM, Batch, EndOfEpoch, Row, Step, as_rows, batch_of, in_order, streams
 
 from arroyo_core.api import ArroyoSchema
 from arroyo_core.api.updating import make_updates, row_ids, with_updating
 from arroyo_core.errors import ConfigError
+
+from .support.row_streams import COLUMNS, STREAM, Batch, EndOfEpoch, Row, Step, as_rows, batch_of, in_order, streams
 
 UPDATING = with_updating(STREAM)
 CHANGES = st.fixed_dictionaries(

@@ -12,13 +12,14 @@ from arroyo_testing import OperatorHarness
 from google.protobuf.json_format import ParseDict
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from subtasks import Subtasks
-from window_model import STREAM, EndOfEpoch, Mark, Row, Rows, as_rows, batch_of, feed, streams
 
 from arroyo_core.api import ArroyoSchema, Registry, Watermark
 from arroyo_core.api.updating import UPDATING_META
 from arroyo_core.errors import ConfigError, OperatorError, PluginError
 from arroyo_core.udf import SourceKind, UdfSource, udaf, udf
+
+from .support.subtasks import Subtasks
+from .support.window_model import STREAM, EndOfEpoch, Mark, Row, Rows, as_rows, batch_of, feed, streams
 
 
 @udaf

@@ -12,11 +12,12 @@ from arroyo_std.window_clauses import find_clauses
 from arroyo_testing import ParallelHarness
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from row_streams import COLUMNS, STREAM, Batch, Mark, Row, Step, as_rows, batch_of, feed, in_order, streams
 
 from arroyo_core.api import ArroyoSchema, Watermark
 from arroyo_core.api.updating import with_updating
 from arroyo_core.errors import ConfigError, OperatorError
+
+from .support.row_streams import COLUMNS, STREAM, Batch, Mark, Row, Step, as_rows, batch_of, feed, in_order, streams
 
 RANK = "rank() over (partition by k order by v desc nulls last)"
 

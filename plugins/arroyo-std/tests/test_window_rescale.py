@@ -8,11 +8,12 @@ import pytest
 from arroyo_testing import FakeClock
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from subtasks import Subtasks
-from window_model import AGGREGATES, STREAM, EndOfEpoch, Mark, Row, Rows, as_rows, batch_of, feed
 
 from arroyo_core.api import Watermark
 from arroyo_core.api.updating import UPDATING_META
+
+from .support.subtasks import Subtasks
+from .support.window_model import AGGREGATES, STREAM, EndOfEpoch, Mark, Row, Rows, as_rows, batch_of, feed
 
 COUNT = [{"function": "count", "as": "n"}]
 NAMES = [None, "", *(f"key-{number}" for number in range(9))]

@@ -9,7 +9,11 @@ import pytest
 from arroyo_testing import FakeClock
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from window_model import (
+
+from arroyo_core.api import END_OF_TIME_US, ArroyoSchema, Watermark
+from arroyo_core.errors import ConfigError
+
+from .support.window_model import (
     AGGREGATES,
     STREAM,
     TIME,
@@ -24,9 +28,6 @@ from window_model import (
     feed,
     streams,
 )
-
-from arroyo_core.api import END_OF_TIME_US, ArroyoSchema, Watermark
-from arroyo_core.errors import ConfigError
 
 COUNT = [{"function": "count", "as": "n"}]
 

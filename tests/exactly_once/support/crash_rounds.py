@@ -13,12 +13,13 @@ from multiprocessing import get_context
 
 from arroyo_testing.crash_filesystem import running
 from arroyo_testing.machine import Crash, CrashPoint, Disk, Life, Mode
-from calls import calls_in_order
-from laboratory import input_files, make_plugins, plan_job, run_job
-from verdict import Tables, Truth, check_reader, check_result, table_rows, visible_rows
 
 from arroyo_core.runtime.events import Lane
 from arroyo_core.runtime.lanes import InlineLanes
+
+from .calls import calls_in_order
+from .laboratory import input_files, make_plugins, plan_job, run_job
+from .verdict import Tables, Truth, check_reader, check_result, table_rows, visible_rows
 
 ROOT = "lab"
 

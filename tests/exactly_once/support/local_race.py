@@ -6,9 +6,9 @@ import os
 import threading
 from pathlib import Path
 
-from laboratory import make_plugins, plan_job, run_job
-
 from arroyo_core.state import storage
+
+from .laboratory import make_plugins, plan_job, run_job
 
 _POLL_S = 0.002
 

@@ -15,11 +15,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from crash_rounds import Order, Round, judge
-from laboratory import input_files, make_plugins, plan_job, run_job
-from verdict import Truth, check_reader, check_result, table_rows, visible_rows
-
 from arroyo_core.state import storage
+
+from .crash_rounds import Order, Round, judge
+from .laboratory import input_files, make_plugins, plan_job, run_job
+from .verdict import Truth, check_reader, check_result, table_rows, visible_rows
 
 #: Calls that change a folder, as Python's audit events name them; each is told before it is done.
 CHANGES = {"open", "os.rename", "os.link", "os.remove", "os.mkdir", "os.rmdir", "os.truncate"}

@@ -10,12 +10,13 @@ from typing import TypeVar
 
 from arroyo_testing.crash_filesystem import CrashFileSystem
 from arroyo_testing.machine import Crash, Disk, Life
-from calls import FirstDriverStore, SecondDriverStore
-from crash_rounds import ROOT, Laboratory
-from laboratory import make_plugins, plan_job, run_job
-from verdict import check_reader
 
 from arroyo_core.state import FencedError, storage
+
+from .calls import FirstDriverStore, SecondDriverStore
+from .crash_rounds import ROOT, Laboratory
+from .laboratory import make_plugins, plan_job, run_job
+from .verdict import check_reader
 
 T = TypeVar("T")
 

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import pyarrow.parquet as pq
-from laboratory import JOB
 
 from arroyo_core.state import ParquetBackend, get_storage_provider, inspection
 from arroyo_core.state.config import uses_two_phase_commit
+
+from .laboratory import JOB
 
 Rows = Counter[tuple[object, ...]]
 #: By epoch, operator and table.

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import uuid
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "unit/state/support"))
 
 
 class AtomicPuts:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from state_fork import check_both_live_on, fork
-from state_life import Life
 
 from arroyo_core.state import StorageProvider
+
+from ...unit.state.support.state_fork import check_both_live_on, fork
+from ...unit.state.support.state_life import Life
 
 
 @pytest.mark.parametrize("is_local", [False, True])

@@ -7,9 +7,10 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
-from state_life import Life, contents, expected_at
-from state_machines import MACHINES
-from storage_behaviour import BEHAVIOURS
+
+from ...unit.state.support.state_life import Life, contents, expected_at
+from ...unit.state.support.state_machines import MACHINES
+from ...unit.state.support.storage_behaviour import BEHAVIOURS
 
 EXAMPLES = int(os.environ.get("STATE_MACHINE_EXAMPLES", "3"))
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from recording import DictDriver, RecordingDriver, dict_storage
-from state_life import EPOCHS, Life, contents, expected_at
 
 from arroyo_core.state import ResolutionKind, StorageProvider, paths
 from arroyo_core.state.protocol import referenced_paths
+
+from .support.recording import DictDriver, RecordingDriver, dict_storage
+from .support.state_life import EPOCHS, Life, contents, expected_at
 
 
 @pytest.fixture(scope="module")

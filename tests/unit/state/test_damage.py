@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 
 import pytest
-from recording import DictDriver, dict_storage
-from state_life import Life, contents, expected_at
 
 from arroyo_core.errors import StateError
 from arroyo_core.proto.state_pb2 import CheckpointMetadata
 from arroyo_core.state import StorageProvider, files, paths
 from arroyo_core.state.envelope import seal, unseal
+
+from .support.recording import DictDriver, dict_storage
+from .support.state_life import Life, contents, expected_at
 
 EPOCH = 5
 

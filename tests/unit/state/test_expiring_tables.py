@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from arroyo_testing.steps import count_steps
-from state_job import RETENTION_US, Job, batch_of, expiring_tables, rows_of
 
 from arroyo_core.api.schema import ArroyoSchema
 from arroyo_core.api.signals import Watermark
@@ -22,6 +21,8 @@ from arroyo_core.state import (
     timestamp_table_config,
 )
 from arroyo_core.state.files import event_times_us
+
+from .support.state_job import RETENTION_US, Job, batch_of, expiring_tables, rows_of
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from recording import DictDriver
 
 from arroyo_core.proto.state_pb2 import (
     CheckpointMetadata,
@@ -13,6 +12,8 @@ from arroyo_core.proto.state_pb2 import (
     TableType,
 )
 from arroyo_core.state import EpochTakenError, FencedError, ParquetBackend, StorageProvider
+
+from .support.recording import DictDriver
 
 
 @pytest.fixture

@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 
 import pytest
-from recording import DictDriver
-from state_life import Life, contents, expected_at
 
 from arroyo_core.errors import StateError
 from arroyo_core.state import StorageProvider
+
+from .support.recording import DictDriver
+from .support.state_life import Life, contents, expected_at
 
 
 class RemoteDriver(DictDriver):

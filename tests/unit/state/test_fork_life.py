@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from state_fork import check_both_live_on, fork
-from state_life import Life, contents, expected_at
 
 from arroyo_core.state import EpochTakenError, StorageProvider
+
+from .support.state_fork import check_both_live_on, fork
+from .support.state_life import Life, contents, expected_at
 
 
 @pytest.fixture

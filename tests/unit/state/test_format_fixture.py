@@ -6,10 +6,11 @@ import shutil
 from pathlib import Path
 
 import pytest
-from state_job import Job
-from state_life import Life, contents, expected_at, life_tables
 
 from arroyo_core.state import StorageProvider
+
+from .support.state_job import Job
+from .support.state_life import Life, contents, expected_at, life_tables
 
 FIXTURE = Path(__file__).parent / "fixtures/format-1"
 EPOCH = 7

@@ -8,7 +8,6 @@ import threading
 from pathlib import Path
 
 import pytest
-from recording import DictDriver
 
 from arroyo_core.ids import TaskInfo
 from arroyo_core.proto.state_pb2 import CheckpointMetadata, GenerationClaim
@@ -17,6 +16,8 @@ from arroyo_core.state.envelope import seal, unseal
 from arroyo_core.state.fork import ForkOrigin, rewrite_checkpoint
 from arroyo_core.state.protocol import JobFacts, derive_incarnation, derive_next_generation
 from arroyo_core.state.repair import Repair
+
+from .support.recording import DictDriver
 
 FIXTURE = Path(__file__).parent / "fixtures/format-1"
 FIXTURE_EPOCH = 7

@@ -8,8 +8,6 @@ from functools import partial
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from recording import DictDriver
-from state_job import EAGER_COMPACTION
 
 from arroyo_core.errors import StateError
 from arroyo_core.ids import TaskInfo, key_range
@@ -25,6 +23,9 @@ from arroyo_core.state import (
     merge_operator_metadata,
 )
 from arroyo_core.state.inspection import read_table
+
+from .support.recording import DictDriver
+from .support.state_job import EAGER_COMPACTION
 
 TABLES = global_table_config("t", "a table", is_partitioned=True)
 GLOBAL = global_table_config("t", "a table")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from state_job import Job
 
 from arroyo_core.errors import RetryHint, StateError, retry_hint
 from arroyo_core.proto.state_pb2 import (
@@ -34,6 +33,8 @@ from arroyo_core.state.protocol import (
     referenced_paths,
     resolve_checkpoint,
 )
+
+from .support.state_job import Job
 
 
 @pytest.fixture

@@ -10,8 +10,6 @@ import time
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from recording import DictDriver, RecordingDriver, dict_storage
-from state_life import Life, contents, expected_at
 
 from arroyo_core.cli.main import main
 from arroyo_core.proto.state_pb2 import CheckpointMetadata
@@ -22,6 +20,9 @@ from arroyo_core.state.inspection import verify_checkpoint
 from arroyo_core.state.protocol import JobFacts
 from arroyo_core.state.repair import Repair, RepairError, derive_repair
 from arroyo_core.state.verification import Verdict, Verifier
+
+from .support.recording import DictDriver, RecordingDriver, dict_storage
+from .support.state_life import Life, contents, expected_at
 
 MINUTE_US = 60_000_000
 

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from state_job import NO_COMPACTION, Job, batch_of, expiring_tables, rows_of
 
 from arroyo_core.errors import StateError
 from arroyo_core.ids import KeyRange, key_range
@@ -19,6 +18,8 @@ from arroyo_core.state import CompactionPolicy, StorageProvider, expiring_time_k
 from arroyo_core.state.compaction import choose_files, split_by_key_range
 from arroyo_core.state.config import KEY_HASH_COLUMN
 from arroyo_core.state.references import carry_forward, merge_references
+
+from .support.state_job import NO_COMPACTION, Job, batch_of, expiring_tables, rows_of
 
 TOP = 2**64 - 1
 

@@ -10,9 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from recording import DictDriver
-from small_arrow import SMALL_COMPACTION, shrink_arrow
-from state_job import NO_COMPACTION, Job, expiring_tables
 
 from arroyo_core.api.schema import ArroyoSchema
 from arroyo_core.errors import StateError
@@ -31,6 +28,10 @@ from arroyo_core.state.codec import encode
 from arroyo_core.state.config import KEY_HASH_COLUMN
 from arroyo_core.state.inspection import summarize_checkpoints, verify_checkpoint
 from arroyo_core.state.protocol import referenced_paths
+
+from .support.recording import DictDriver
+from .support.small_arrow import SMALL_COMPACTION, shrink_arrow
+from .support.state_job import NO_COMPACTION, Job, expiring_tables
 
 NESTED = pa.struct([("items", pa.list_(pa.string())), ("pairs", pa.map_(pa.string(), pa.int64()))])
 texts = st.text("ab", max_size=12)

@@ -6,11 +6,12 @@ import json
 
 import pyarrow.parquet as pq
 import pytest
-from state_life import Life, expected_at
 
 from arroyo_core.cli.main import main
 from arroyo_core.proto.state_pb2 import CheckpointMetadata
 from arroyo_core.state import ParquetBackend, StorageProvider
+
+from .support.state_life import Life, expected_at
 
 
 @pytest.fixture(scope="module")

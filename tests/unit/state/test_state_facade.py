@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pyarrow.parquet as pq
 import pytest
-from state_job import Job
 
 import arroyo_core.state as facade
 from arroyo_core.errors import StateError
 from arroyo_core.state import StorageProvider, global_table_config, hash_key
 from arroyo_core.state.inspection import _as_json
+
+from .support.state_job import Job
 
 DESIGNED = [
     "BackingStore",

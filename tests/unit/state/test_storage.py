@@ -12,11 +12,12 @@ from typing import ClassVar
 import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
-from storage_behaviour import BEHAVIOURS
 
 from arroyo_core.errors import SetupError, StateError
 from arroyo_core.state import StorageProvider, get_storage_provider, local_storage
 from arroyo_core.state.local_storage import LocalDriver
+
+from .support.storage_behaviour import BEHAVIOURS
 
 
 @pytest.fixture(params=["local", "file", "memory"])

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
-from small_arrow import SMALL_COMPACTION, shrink_arrow
-from state_machines import MACHINES
 
 from arroyo_core.api import hashing
 from arroyo_core.state import StorageProvider, WarmCache, cache, expiring_time_key_map, rows
+
+from .support.small_arrow import SMALL_COMPACTION, shrink_arrow
+from .support.state_machines import MACHINES
 
 #: Raise it for a long hunt: `STATE_MACHINE_EXAMPLES=2000 pytest tests/unit/state/test_table_machines.py`.
 EXAMPLES = int(os.environ.get("STATE_MACHINE_EXAMPLES", "20"))

@@ -6,10 +6,11 @@ import errno
 import io
 
 import pytest
-from recording import DictDriver
 
 from arroyo_core.state import StorageProvider, backoff_s, is_transient
 from arroyo_core.state.failures import MissingFileError, StorageError
+
+from .support.recording import DictDriver
 
 
 class ClientPayloadError(Exception):

@@ -12,9 +12,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from cache_entries import die_inside_put, entries_of, facts, flip_bit, put_and_get, shelf_of, table
-from recording import DictDriver
-from state_job import NO_COMPACTION, Job, batch_of, expiring_tables, rows_of
 
 from arroyo_core.errors import SetupError
 from arroyo_core.ids import TaskInfo
@@ -32,6 +29,10 @@ from arroyo_core.state import (
 )
 from arroyo_core.state import cache as state_cache
 from arroyo_core.state.protocol import referenced_paths
+
+from .support.cache_entries import die_inside_put, entries_of, facts, flip_bit, put_and_get, shelf_of, table
+from .support.recording import DictDriver
+from .support.state_job import NO_COMPACTION, Job, batch_of, expiring_tables, rows_of
 
 ROWS = [(key, 5, key * 2) for key in range(1000)]
 

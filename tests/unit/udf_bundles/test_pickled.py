@@ -155,7 +155,6 @@ def scaled(x):
 """
 SCRIPT = """
 import sys
-sys.path.insert(0, sys.argv[1])
 import helper
 from arroyo_core.udf import udaf, udf
 from arroyo_core.udf.manifest import MANIFEST, decode_manifest

@@ -1,7 +1,6 @@
 """A plugin from anywhere is described as ours are: by the one command that its author runs, without protoc later."""
 
 import importlib
-import sys
 
 import jsonschema
 import pytest
@@ -86,11 +85,9 @@ def package(tmp_path_factory):
     (source / "acme_reference" / "__init__.py").touch()
     (source / "acme_reference" / "config.proto").write_text(PROTO)
     assert main(["proto", str(source)]) == 0
-    sys.path.insert(0, str(source))
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(source)
         yield importlib.import_module("acme_reference.config_pb2")
-    finally:
-        sys.path.remove(str(source))
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,9 +19,15 @@ from arroyo_testing.conformance import (
     leftovers,
 )
 
-sys.path.insert(0, str(Path(__file__).parent))
-
 ROWS = pa.table({"word": ["a", "b", None, "c", "a", "d"], "n": [1, 2, 3, 4, 5, 6]})
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _faulty_is_installed():
+    """The plugin is the module `faulty` beside this one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(Path(__file__).parent)
+        yield
 
 
 def run(case, check):

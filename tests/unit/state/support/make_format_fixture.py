@@ -1,12 +1,15 @@
-"""Writes the fixture of a state format: `python make_format_fixture.py FOLDER`; once for each format."""
+"""Writes the fixture of a state format: once for each format, from the project's root.
+
+python -m tests.unit.state.support.make_format_fixture FOLDER
+"""
 
 from __future__ import annotations
 
 import sys
 
-from state_life import Life
-
 from arroyo_core.state import StorageProvider
+
+from .state_life import Life
 
 EPOCHS = 7
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from state_job import EAGER_COMPACTION
 
 from arroyo_core.state import CompactionPolicy, chunks, expiring_time_key_map, files, global_keyed_map
+
+from .state_job import EAGER_COMPACTION
 
 SMALL_COMPACTION: CompactionPolicy = dataclasses.replace(EAGER_COMPACTION, max_file_bytes=200, max_merge_bytes=300)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from state_life import EPOCHS, Life, contents, expected_at
-
 from arroyo_core.proto.state_pb2 import CheckpointMetadata
 from arroyo_core.state import ParquetBackend, StorageProvider
 from arroyo_core.state.fork import FoundCheckpoint, copy_files, rewrite_checkpoint
 from arroyo_core.state.protocol import referenced_paths
+
+from .state_life import EPOCHS, Life, contents, expected_at
 
 
 def fork(life: Life, target: StorageProvider) -> CheckpointMetadata:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from state_job import RETENTION_US, Job, Row, batch_of, expiring_tables, rows_of
-
 from arroyo_core.api.signals import Watermark
 from arroyo_core.proto.state_pb2 import CheckpointMetadata, TableConfig
 from arroyo_core.state import ResolutionKind, StorageProvider, TableManager, global_table_config
+
+from .state_job import RETENTION_US, Job, Row, batch_of, expiring_tables, rows_of
 
 EPOCHS = 20
 KEEP = 4

@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 import numpy as np
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from state_job import EAGER_COMPACTION, RETENTION_US, Job, Row, batch_of, expiring_tables, rows_of
 
 from arroyo_core.api.signals import Watermark
 from arroyo_core.state import (
@@ -27,6 +26,8 @@ from arroyo_core.state import (
     WarmCache,
     global_table_config,
 )
+
+from .state_job import EAGER_COMPACTION, RETENTION_US, Job, Row, batch_of, expiring_tables, rows_of
 
 KEYS = st.integers(0, 7)
 TIMES = st.integers(0, 40)
