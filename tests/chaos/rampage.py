@@ -183,6 +183,7 @@ class Rampage:
                 )
             self._wake()
             self._supervisor.look(epoch)
+            # A cluster of processes that die and come back has nobody who could tell: it is looked at.
             time.sleep(LOOK_S)
 
     def _epoch(self) -> int:

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from ..integration.processes import Process, end_session, send, session_processes
+from ..integration.processes import Process, end_session, is_stopped, send, session_processes
+from ..waiting import wait_until
 
 #: A driver that fails so often with no epoch between is not a victim of chaos, but broken.
 MAX_FAILURES = 5
@@ -40,6 +41,7 @@ class Asleep:
         self._stop()
         while is_locked(store):
             self.wake()
+            # Time in which it runs, and so lets go of the lock; who holds it cannot be asked while it runs.
             time.sleep(0.05)
             self._stop()
 
@@ -51,7 +53,7 @@ class Asleep:
                 send(each, signal.SIGSTOP)
                 stopped.add(each.pid)
         # They stop a moment later.
-        time.sleep(0.2)
+        wait_until(lambda: all(is_stopped(pid) for pid in stopped))
 
     def wake(self) -> None:
         for each in session_processes(self.process.pid):

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from ..integration.processes import is_stopped
 from ..integration.tally import Tally, published_epoch
-from ..integration.waiting import wait_until
+from ..waiting import wait_until
 from .supervisor import Asleep, tail
 
 EPOCH = 4
@@ -24,10 +25,6 @@ def start(path: Path, log: Path) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=path.parent, start_new_session=True
         )
-
-
-def is_stopped(pid: int) -> bool:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
 @pytest.mark.timeout(900)

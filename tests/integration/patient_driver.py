@@ -42,6 +42,7 @@ def wait_for_nobody(context: SparkContext) -> None:
     while (left := context._jsc.sc().getExecutorMemoryStatus().size()) > 1:
         if time.monotonic() > deadline:
             raise SystemExit(f"{left - 1} executors are still there")
+        # Spark tells nobody that an executor has gone. This is a program of its own, without the tests' `wait_until`.
         time.sleep(0.1)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from dataclasses import dataclass
 from pathlib import Path
+
+from ..waiting import wait_until
 
 END_S = 60
 
@@ -65,15 +66,25 @@ def send(process: Process, number: signal.Signals) -> bool:
     return True
 
 
+def is_stopped(pid: int) -> bool:
+    """Whether none of its threads runs, after SIGSTOP; so it is if the process is gone."""
+    try:
+        threads = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/stat")]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return all(thread.rpartition(")")[2].split()[0] in "TZX" for thread in threads)
+
+
 def end_session(session: int) -> None:
     """SIGKILL everything in the session, until nothing is left: what is being forked meanwhile too."""
-    deadline = time.monotonic() + END_S
-    while processes := session_processes(session):
+
+    def is_over() -> bool:
+        processes = session_processes(session)
         for process in processes:
             kill(process)
-        if time.monotonic() > deadline:
-            raise RuntimeError(f"these do not end: {processes}")
-        time.sleep(0.02)
+        return not processes
+
+    wait_until(is_over, patience_s=END_S, problem=lambda: f"these do not end: {session_processes(session)}")
 
 
 def _read(pid: int, session: int) -> Process | None:

@@ -6,7 +6,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import pyspark
 
+from ..waiting import wait_until
 from .processes import Process, end_session, session_processes
 
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
@@ -87,14 +87,16 @@ def running(command: Sequence[str], log: Path, **environment: str) -> Iterator[S
 
 
 def wait_for_port(port: int, server: Server) -> None:
-    deadline = time.monotonic() + START_S
-    while time.monotonic() < deadline:
+    def is_up() -> bool:
         if server.process.poll() is not None:
             raise RuntimeError(f"the server ended:\n{server.log.read_text()[-3000:]}")
-        if is_listening(port):
-            return
-        time.sleep(0.1)
-    raise RuntimeError(f"nothing listens on port {port}:\n{server.log.read_text()[-3000:]}")
+        return is_listening(port)
+
+    wait_until(
+        is_up,
+        patience_s=START_S,
+        problem=lambda: f"nothing listens on port {port}:\n{server.log.read_text()[-3000:]}",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,16 +149,14 @@ def standalone_cluster(
 
 
 def _wait_for_workers(page: int, workers: int) -> None:
-    deadline = time.monotonic() + START_S
-    while time.monotonic() < deadline:
+    def are_registered() -> bool:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{page}/json/", timeout=5) as answer:
-                if answer.read().count(b'"state" : "ALIVE"') >= workers:
-                    return
+                return bool(answer.read().count(b'"state" : "ALIVE"') >= workers)
         except OSError:
-            pass
-        time.sleep(0.2)
-    raise RuntimeError("the workers did not register")
+            return False
+
+    wait_until(are_registered, patience_s=START_S, problem=lambda: "the workers did not register")
 
 
 def connect_command(port: int) -> list[str]:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from ..waiting import wait_until
 from .servers import connect_server
 from .tally import Tally, published_epoch
 from .terminal import run_until_epochs
-from .waiting import wait_until
 
 
 @pytest.mark.timeout(900)

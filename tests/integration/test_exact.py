@@ -12,8 +12,8 @@ import pytest
 
 from arroyo_core import OperatorError, Pipeline
 
+from ..waiting import wait_until
 from .conftest import assert_same_rows
-from .waiting import wait_until
 
 DIAMOND = """
 name: diamond

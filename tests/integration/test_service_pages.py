@@ -17,8 +17,8 @@ import pytest
 from arroyo_core import Pipeline
 
 from ..document_pages import ROOT, read_commands, read_steps
+from ..waiting import wait_until
 from .servers import free_port, is_listening, running, wait_for_port
-from .waiting import wait_until
 
 PIPELINE = """\
 name: hot_items

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from ..waiting import wait_until
 from .patient_driver import PARTS
 from .processes import Process, end_session, python_workers, send
 from .servers import Cluster, standalone_cluster
 from .tally import Tally, published_epoch
-from .waiting import wait_until
 
 JAVA_SERIALIZER = "org.apache.spark.serializer.JavaSerializer"
 

@@ -14,7 +14,7 @@ from arroyo_core.runtime.stop import StopSignal
 from arroyo_core.runtime.watch import EpochTimeoutError
 from arroyo_core.spark.exchanges import FrameExchange, RowExchange
 
-from .waiting import wait_until
+from ..waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

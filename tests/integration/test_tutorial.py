@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from ..document_pages import ROOT, read_commands, read_steps
+from ..waiting import wait_until
 from .processes import end_session
-from .waiting import wait_until
 
 PAGE = ROOT / "docs" / "tutorial.md"
 NOT_RUN = ["it sets up the environment that the test runs in"]

@@ -43,6 +43,7 @@ def leaving(auction: int) -> int:
 
 @udf(timeout="1s")
 def sleeping(auction: int) -> int:
+    # For ever: only the timeout ends it.
     time.sleep(3600)
     return auction
 
@@ -54,6 +55,7 @@ def killing(auction: int) -> int:
 
 @async_udf(concurrency=1000)
 async def tenfold(auction: int) -> int:
+    # As a service would take, so that calls are under way together.
     await asyncio.sleep(0.001)
     return auction * 10
 

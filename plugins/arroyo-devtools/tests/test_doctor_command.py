@@ -242,6 +242,7 @@ class Racy(LocalDriver):
     def create(self, path, data):
         if (self._root / path).exists():
             return False
+        # The gap in which another writer looks, too; the check that is tested has to find it.
         time.sleep(0.01)
         self.write(path, data)
         return True

@@ -39,6 +39,7 @@ class Service:
         self.now += 1
         self.most = max(self.most, self.now)
         try:
+            # What a service takes; the operator under test waits for it.
             await asyncio.sleep(seconds)
             if self.failures.get(number, 0):
                 self.failures[number] -= 1
@@ -86,6 +87,7 @@ async def late(number: int) -> int:
 
 @async_udf(timeout="300ms")
 async def stuck(number: int) -> int:
+    # The event loop stands still for much longer than the timeout.
     time.sleep(4)
     return number
 
@@ -109,6 +111,7 @@ FUNCTIONS = [tenfold, slow_first, endless, describe, late, stuck, leave, wrong, 
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:
+    """What happens in the event loop is looked at from here; the timeout of the test ends it."""
     while not is_so():
         time.sleep(0.01)
 
@@ -147,6 +150,16 @@ def batch(*numbers: int | None) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
         [pa.array(numbers, pa.int64()), pa.array(names, pa.string()), times], schema=STREAM.schema
     )
+
+
+def tick_until(harness: OperatorHarness, *, rows: int) -> None:
+    """As the task does while no rows come, until so many have come out."""
+
+    def are_out() -> bool:
+        harness.tick()
+        return harness.output.num_rows >= rows
+
+    wait_until(are_out)
 
 
 def run_to_end(harness: OperatorHarness, rows: pa.RecordBatch) -> None:
@@ -205,8 +218,7 @@ def test_arguments_that_take_no_null_are_not_called_with_one(opened):
 def test_rows_come_as_their_calls_come_back_if_order_does_not_matter(opened):
     harness = opened("slow_first")
     harness.process(batch(0, 1, 2))
-    time.sleep(0.1)
-    harness.tick()
+    tick_until(harness, rows=2)
     assert sorted(numbers_of(harness)) == [(1, 10), (2, 20)]
     harness.end_of_data()
     assert sorted(numbers_of(harness)) == [(0, 0), (1, 10), (2, 20)]
@@ -216,8 +228,7 @@ def test_a_slow_stream_does_not_wait_for_its_next_row(opened):
     harness = opened("tenfold")
     harness.process(batch(1))
     assert harness.operator.tick_interval() is not None
-    time.sleep(0.1)
-    harness.tick()
+    tick_until(harness, rows=1)
     assert numbers_of(harness) == [(1, 10)]
 
 
@@ -249,8 +260,8 @@ def test_a_call_that_fails_for_good_fails_the_job(opened, service):
     harness = opened("tenfold", retries=1, backoff=0)
     with pytest.raises(OperatorError, match=r"'tenfold': ConnectionError: no answer for 7 \(2 attempts\); called with"):
         harness.process(batch(*range(200)))
-    time.sleep(0.05)
-    assert len(service.calls) < 200
+    wait_until(lambda: service.now == 0)
+    assert len(service.calls) < 100
 
 
 def test_a_call_that_fails_for_good_gives_null(opened, service):

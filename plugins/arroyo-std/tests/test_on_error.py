@@ -57,6 +57,7 @@ def counted(number: int) -> float:
 
 @udf(timeout="500ms")
 def sleepy(number: int) -> int:
+    # Much longer than the timeout that is tested.
     time.sleep(10 if number == 0 else 0)
     return number
 

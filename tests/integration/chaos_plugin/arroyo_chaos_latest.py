@@ -10,7 +10,7 @@ import json
 import os
 import signal
 import sqlite3
-import time
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
@@ -119,9 +119,9 @@ class Latest(ArrowOperator):
             os.close(os.open(self._marker, os.O_CREAT | os.O_EXCL))
         except FileExistsError:
             return
-        os.kill(os.getpid(), signal.SIGSTOP)
-        # The process stops a moment later, and must not have begun to write by then.
-        time.sleep(1)
+        # To this thread, which stops before the call returns: nothing is written until the process goes on. A signal to
+        # the process may reach another thread first.
+        signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
 
 
 class LatestConstructor(OperatorConstructor[struct_pb2.Struct]):

@@ -42,6 +42,7 @@ class LooksThenWrites(SharedMemory):
     def pipe_file(self, path, value, mode="overwrite", **kwargs):
         if mode == "create" and self.exists(path):
             raise FileExistsError(path)
+        # The probe that is tested has to hit this gap by chance, as with a real store.
         time.sleep(0.001)
         super().pipe_file(path, value)
 
@@ -68,6 +69,7 @@ class CreatesExclusively(SharedMemory):
                 self.creates.append(path)
                 if self.exists(path):
                     raise FileExistsError(path)
+            # As long as the gap of the class above: who comes meanwhile waits for the lock.
             time.sleep(0.001)
             super().pipe_file(path, value)
 

@@ -1,6 +1,7 @@
 """The cache under attack: it never gives bytes that do not match their digest."""
 
 import errno
+import fcntl
 import hashlib
 import logging
 import os
@@ -152,7 +153,7 @@ def test_entries_that_change_while_they_are_read_are_never_given_out(cache, stor
                     file.write(contents[number % len(contents)])
                     file.truncate()
             except OSError:
-                time.sleep(0)
+                os.sched_yield()
 
     thread = threading.Thread(target=attack)
     thread.start()
@@ -169,16 +170,16 @@ import hashlib, sys, time
 from pathlib import Path
 from arroyo_core.udf.artifact_cache import ArtifactCache
 
-folder, rounds, me, others = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+folder, rounds, me = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 cache = ArtifactCache(folder / "cache")
 for number in range(rounds):
     data = f"artifact {number}".encode() * 5000
-    (folder / f"ready-{number}-{me}").touch()
-    while len(list(folder.glob(f"ready-{number}-*"))) < others:
-        time.sleep(0.0002)
+    print("ready", flush=True)
+    sys.stdin.readline()
 
     def fetch():
         (folder / f"fetch-{number}-{me}").touch()
+        # A download takes a while, in which the other process asks, too; it cannot be seen that it waits.
         time.sleep(0.003)
         return data
 
@@ -189,21 +190,42 @@ for number in range(rounds):
 def test_processes_that_ask_at_once_download_once(tmp_path):
     rounds = 50
     racers = [
-        subprocess.Popen([sys.executable, "-c", RACER, str(tmp_path), str(rounds), str(number), "2"])
+        subprocess.Popen(
+            [sys.executable, "-c", RACER, str(tmp_path), str(rounds), str(number)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
         for number in range(2)
     ]
-    assert [racer.wait(timeout=120) for racer in racers] == [0, 0]
+    for _ in range(rounds):
+        assert [racer.stdout.readline() for racer in racers] == [b"ready\n"] * 2
+        for racer in racers:
+            racer.stdin.write(b"go\n")
+            racer.stdin.flush()
+    for racer in racers:
+        racer.communicate(timeout=120)
+        assert racer.returncode == 0
     fetches = sorted(path.name.rsplit("-", 1)[0] for path in tmp_path.glob("fetch-*"))
     assert fetches == sorted(f"fetch-{number}" for number in range(rounds))
 
 
-def test_threads_that_ask_at_once_download_once(cache):
+def test_threads_that_ask_at_once_download_once(cache, monkeypatch):
     store = Store()
     store_fetch = store.fetch
+    lock = fcntl.flock
+    asked = threading.Semaphore(0)
+
+    def ask(descriptor, operation):
+        asked.release()
+        lock(descriptor, operation)
 
     def slow():
-        time.sleep(0.02)
+        """Comes back when all the others want the lock, too."""
+        for _ in range(8):
+            assert asked.acquire(timeout=60)
         return store_fetch()
+
+    monkeypatch.setattr(fcntl, "flock", ask)
 
     results = []
     threads = [threading.Thread(target=lambda: results.append(cache.load(SHA256, slow, what="x"))) for _ in range(8)]
@@ -291,9 +313,10 @@ def test_what_was_not_used_for_longest_goes_first(tmp_path):
     cache = ArtifactCache(tmp_path / "small", max_bytes=2500)
     contents = [bytes([number]) * 1000 for number in range(4)]
     digests = [hashlib.sha256(data).hexdigest() for data in contents]
-    for data in contents[:2]:
+    for age, data in ((20, contents[0]), (10, contents[1])):
         cache.put(data)
-        time.sleep(0.01)
+        used = time.time() - age
+        os.utime(entry(cache, hashlib.sha256(data).hexdigest()), (used, used))
     cache.load(digests[0], lambda: b"", what="x")
     cache.put(contents[2])
     assert [entry(cache, digest).exists() for digest in digests] == [True, False, True, False]
