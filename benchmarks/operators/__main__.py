@@ -7,6 +7,7 @@ import json
 import shutil
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from ..modules import ROOT
@@ -76,7 +77,8 @@ def measure_all(cases: list[Case], *, rows: int, runs: int) -> Measured:
         for case in cases:
             for engine in rotated(ENGINES, number):
                 run = measure(case, engine, data, checker)
-                found[case.name, engine] = found[case.name, engine].with_run(run)
+                before = found[case.name, engine]
+                found[case.name, engine] = replace(before, runs=(*before.runs, run))
                 rate = rows_in[case.name] / run.job_s
                 print(
                     f"run {number + 1}  {case.name:14} {engine:22} {run.job_s:7.2f} s  {rate:12,.0f} rows/s", flush=True
