@@ -16,7 +16,7 @@ from arroyo_core.ids import TaskInfo
 class TableManager(Protocol):
     """An operator's state tables, opened before `on_start` and checkpointed at every barrier.
 
-    A table is asked for by the name under which `tables()` declared it, and has one view.
+    A table is asked for by the name under which `tables(inputs)` declared it, and has one view.
     The implementation is `arroyo_core.state.TableManager`.
     """
 
@@ -27,8 +27,6 @@ class TableManager(Protocol):
         Short, and made of letters and digits: for names of files and tables.
         """
         ...
-
-    def define_table(self, name: str, schema: ArroyoSchema) -> None: ...
 
     def get_global_keyed_state(self, name: str, key_type: Any = ..., value_type: Any = ...) -> Any: ...
 

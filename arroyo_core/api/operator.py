@@ -19,12 +19,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from arroyo_core.api.collector import ArrowCollector, SourceCollector
 from arroyo_core.api.context import OperatorContext, SourceContext
+from arroyo_core.api.deprecated import accept_inputs
 from arroyo_core.api.guarantee import Guarantee
 from arroyo_core.api.schema import ArroyoSchema
 from arroyo_core.api.signals import CheckpointBarrier, SignalMessage, SourceFinishType, Watermark
@@ -64,10 +65,6 @@ class _Described(ABC):
         except to read a schema. Raise `ConfigError` with `field=` for a mistake in the config.
         """
 
-    def tables(self) -> dict[str, TableConfig]:
-        """The state tables, by name; see `arroyo_core.state.global_table_config`."""
-        return {}
-
     def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str]:
         """The settings without which its tables would be misread: by label, as people are to read them.
 
@@ -100,6 +97,19 @@ class _Described(ABC):
 
 class ArrowOperator(_Described):
     """Turns batches into batches. One instance serves one subtask, in one thread."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        accept_inputs(cls, "tables", "is_row_wise")
+
+    def tables(self, inputs: Sequence[ArroyoSchema]) -> dict[str, TableConfig]:
+        """The state tables, by name, each with its columns; see `arroyo_core.state.timestamp_table_config`.
+
+        A pure function of the config and of the types of the inputs. Called on the driver, to compare the tables with
+        those of a checkpoint, and in every subtask before `on_start`; `output_schema` need not have been called. Behind
+        a `partial` operator `inputs` are its output, as in `ctx.input_schemas`.
+        """
+        return {}
 
     def input_count(self) -> tuple[int, int | None]:
         """The least and the greatest number of inputs; None for no limit."""
@@ -141,13 +151,13 @@ class ArrowOperator(_Described):
         """
         return [None] * len(inputs)
 
-    def is_row_wise(self) -> bool:
+    def is_row_wise(self, inputs: Sequence[ArroyoSchema]) -> bool:
         """Whether what comes of a row depends on that row alone, not on rows before it.
 
         So for an operator without tables. Rows that failed can be replayed through such operators at any later
         time; override it for one whose tables do not change what comes of a row.
         """
-        return not self.tables()
+        return not self.tables(inputs)
 
     def needs_watermark(self, inputs: Sequence[ArroyoSchema]) -> bool:
         """Whether it holds rows or state back until a watermark has passed them; asked by `arroyo lint`.
@@ -241,6 +251,10 @@ class ArrowOperator(_Described):
 
 class SourceOperator(_Described):
     """Brings rows in. One instance serves one subtask; `run` has a thread of its own."""
+
+    def tables(self) -> dict[str, TableConfig]:
+        """The state tables, by name; see `arroyo_core.state.global_table_config`. A source has no inputs."""
+        return {}
 
     def is_selective(self) -> bool:
         """Whether it emits the columns of `ctx.output_schema` and reads no others.

@@ -112,7 +112,7 @@ class WaveAssembly:
         for node_id in chain.nodes:
             node = plan.nodes[node_id]
             constructed = construct(node, self._plugins)
-            opened = self._tables.open(constructed.inner, task_info(plan, node, subtask))
+            opened = self._tables.open(constructed.inner, task_info(plan, node, subtask), node.input_schemas)
             tables.append(opened)
             if constructed.source is not None:
                 source = self._source_node(constructed, node, subtask, opened)

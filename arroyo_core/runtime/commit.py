@@ -38,7 +38,7 @@ def commit_epoch(
             metrics = said[node.id] = OperatorMetrics()
             ctx = RuntimeContext(
                 task_info=task,
-                table_manager=opener.open(operator, task).manager,
+                table_manager=opener.open(operator, task, node.input_schemas).manager,
                 clock=clock,
                 input_schemas=node.input_schemas,
                 output_schema=node.output_schema,

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from arroyo_core.api import ArrowOperator, CheckpointBarrier, Clock, SourceOperator, SystemClock, TaskInfo
-from arroyo_core.proto.state_pb2 import OperatorCheckpointMetadata
+from arroyo_core.api import (
+    ArrowOperator,
+    ArroyoSchema,
+    CheckpointBarrier,
+    Clock,
+    SourceOperator,
+    SystemClock,
+    TaskInfo,
+)
+from arroyo_core.proto.state_pb2 import OperatorCheckpointMetadata, TableConfig
 from arroyo_core.runtime.context import RuntimeContext
 from arroyo_core.state import StorageProvider, TableManager, WarmCache, get_storage_provider
+
+
+def declared_tables(operator: ArrowOperator | SourceOperator, inputs: Sequence[ArroyoSchema]) -> dict[str, TableConfig]:
+    """The tables of an operator for inputs of these types."""
+    return operator.tables() if isinstance(operator, SourceOperator) else operator.tables(inputs)
 
 
 class OperatorTables:
@@ -56,8 +69,10 @@ class TableOpener:
         self._incarnation = incarnation
         self._clock = clock or SystemClock()
 
-    def open(self, operator: ArrowOperator | SourceOperator, task: TaskInfo) -> OperatorTables:
-        tables = operator.tables()
+    def open(
+        self, operator: ArrowOperator | SourceOperator, task: TaskInfo, inputs: Sequence[ArroyoSchema]
+    ) -> OperatorTables:
+        tables = declared_tables(operator, inputs)
         data = self._checkpoints.get(task.operator_id)
         checkpoint = OperatorCheckpointMetadata.FromString(data) if data else None
         manager = TableManager.open(

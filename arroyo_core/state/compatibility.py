@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from arroyo_core.proto.state_pb2 import StateFile, TableConfig, TableType
-from arroyo_core.state.config import decode_expiring_config, decode_schema, is_partitioned, is_undefined
+from arroyo_core.state.config import decode_expiring_config, decode_schema, is_partitioned
+from arroyo_core.state.late_columns import has_columns
 
 
 def derive_mismatch(written: TableConfig, declared: TableConfig) -> str | None:
     """What of a table's kind or columns changed, as the end of a sentence about the table; None if nothing did.
 
-    Retention and descriptions may change freely. A table whose columns are yet to be defined may have any. A global
+    Retention and descriptions may change freely. Columns that are not known yet are compared later. A global
     table may become partitioned.
     """
     if declared.table_type != written.table_type:
@@ -19,7 +20,7 @@ def derive_mismatch(written: TableConfig, declared: TableConfig) -> str | None:
     if is_partitioned(written) and not is_partitioned(declared):
         # The other way is open: what all subtasks saw can be dealt out, and was written by one of them each.
         return "is partitioned in the checkpoint, and declared without is_partitioned=True"
-    if declared.table_type != TableType.EXPIRING_KEYED_TIME_TABLE or is_undefined(declared):
+    if declared.table_type != TableType.EXPIRING_KEYED_TIME_TABLE or not has_columns(declared):
         return None
     before, now = decode_expiring_config(written), decode_expiring_config(declared)
     old, new = decode_schema(before.schema), decode_schema(now.schema)

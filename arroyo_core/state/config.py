@@ -20,7 +20,7 @@ from arroyo_core.proto.state_pb2 import (
 def global_table_config(
     name: str, description: str, *, uses_two_phase_commit: bool = False, is_partitioned: bool = False
 ) -> dict[str, TableConfig]:
-    """Declare a global keyed table: `{name: config}`, to be returned from `tables()`.
+    """Declare a global keyed table: `{name: config}`, to be returned from `tables(inputs)`.
 
     Every subtask reads all of it in every epoch. With `is_partitioned` each key belongs to one subtask, which alone
     reads and writes it: see `TableManager.get_partitioned_keyed_state`.
@@ -50,10 +50,9 @@ def global_table_config_with_version(
 def timestamp_table_config(
     name: str, description: str, retention: timedelta, generational: bool, schema: ArroyoSchema | None
 ) -> TableConfig:
-    """The config of an expiring table of rows of `schema`; the operator puts it under `name` in `tables()`.
+    """The config of an expiring table of rows of `schema`; the operator puts it under `name` in `tables(inputs)`.
 
-    Without a schema, the table's columns depend on the types of the operator's inputs: the operator
-    gives them with `define_table` in `on_start`, before it takes the view.
+    None for the schema is deprecated: it is for operators that give the columns with `define_table` in `on_start`.
     """
     if retention < timedelta(0):
         raise ConfigError(f"table {name!r}: retention must not be negative", value=retention)
@@ -62,22 +61,9 @@ def timestamp_table_config(
         description=description,
         retention_us=retention // timedelta(microseconds=1),
         generational=generational,
-        schema=None if schema is None else _check_schema(name, schema),
+        schema=None if schema is None else check_schema(name, schema),
     )
     return TableConfig(table_type=TableType.EXPIRING_KEYED_TIME_TABLE, config=config.SerializeToString())
-
-
-def is_undefined(config: TableConfig) -> bool:
-    """Whether the columns of this table are not given yet."""
-    is_expiring = config.table_type == TableType.EXPIRING_KEYED_TIME_TABLE
-    return is_expiring and not decode_expiring_config(config).HasField("schema")
-
-
-def define_schema(config: TableConfig, schema: ArroyoSchema) -> TableConfig:
-    """The config of an expiring table with its columns given."""
-    settings = decode_expiring_config(config)
-    settings.schema.CopyFrom(_check_schema(settings.table_name, schema))
-    return TableConfig(table_type=config.table_type, config=settings.SerializeToString())
 
 
 #: Columns of data files beside the user's: the key hash, what the row does, until when, and which of two rows is newer.
@@ -88,7 +74,8 @@ GENERATION_COLUMN = "_generation"
 RESERVED_COLUMNS = frozenset({KEY_HASH_COLUMN, OPERATION_COLUMN, UNTIL_COLUMN, GENERATION_COLUMN})
 
 
-def _check_schema(name: str, schema: ArroyoSchema) -> StateSchema:
+def check_schema(name: str, schema: ArroyoSchema) -> StateSchema:
+    """The columns of a table as its config holds them; raises `ConfigError` for names that files need themselves."""
     reserved = sorted(set(schema.names) & RESERVED_COLUMNS)
     if reserved:
         raise ConfigError(f"table {name!r}: columns {', '.join(reserved)} are added by state files", value=reserved)

@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any
 
+from arroyo_core.api.deprecated import warn_define_table
 from arroyo_core.api.schema import ArroyoSchema
 from arroyo_core.api.signals import Watermark
 from arroyo_core.ids import TaskInfo
@@ -24,7 +25,7 @@ from arroyo_core.proto.state_pb2 import (
 from arroyo_core.state.cache import WarmCache
 from arroyo_core.state.compaction import CompactionPolicy, choose_compaction
 from arroyo_core.state.compatibility import derive_mismatch
-from arroyo_core.state.config import define_schema, is_partitioned, is_undefined
+from arroyo_core.state.config import is_partitioned
 from arroyo_core.state.expiring_time_key_map import (
     ExpiringTimeKeyTable,
     ExpiringTimeKeyTableCheckpointer,
@@ -35,6 +36,7 @@ from arroyo_core.state.file_access import FileAccess
 from arroyo_core.state.files import ReadCounts
 from arroyo_core.state.global_keyed_map import GlobalKeyedTable, GlobalKeyedTableCheckpointer, GlobalKeyedView
 from arroyo_core.state.key_views import KeyTimeView, LastKeyValueView
+from arroyo_core.state.late_columns import has_columns, with_columns
 from arroyo_core.state.merge import join_subtasks, table_files
 from arroyo_core.state.messages import (
     CheckpointMessage,
@@ -86,7 +88,7 @@ class TableManager:
         self._tables = {
             name: self._make_table(name, config, files.get(name, []))
             for name, config in tables.items()
-            if not is_undefined(config)
+            if has_columns(config)
         }
         self._views: dict[str, Any] = {}
         self._checkpointers: dict[str, TableCheckpointer] = {}
@@ -131,18 +133,19 @@ class TableManager:
         )
 
     def define_table(self, name: str, schema: ArroyoSchema) -> None:
-        """Give the columns of an expiring table that was declared without; for `on_start`, before its view is taken.
+        """Deprecated: give the columns of an expiring table that was declared without, in `on_start`.
 
         Raises `IncompatibleCheckpointError` if the checkpoint has other columns, and
         `WrongTableKindError` if the table was declared with other columns, or has none to give.
         """
+        warn_define_table(name, self.task_info.operator_id)
         declared = self._configs.get(name)
         if declared is None:
             raise self._not_declared(name)
         if declared.table_type != TableType.EXPIRING_KEYED_TIME_TABLE:
             raise self._wrong_kind(name, "an expiring table")
-        config = define_schema(declared, schema)
-        if not is_undefined(declared):
+        config = with_columns(declared, schema)
+        if has_columns(declared):
             if config != declared:
                 raise WrongTableKindError(
                     f"table {name!r} of operator {self.task_info.operator_id!r} is declared with other columns"
@@ -165,11 +168,6 @@ class TableManager:
             # An epoch of before there were incarnations is committed under the name by which it was staged.
             identity += f"\n{self._incarnation}"
         return hashlib.sha256(identity.encode()).hexdigest()[:12]
-
-    @property
-    def table_configs(self) -> Mapping[str, TableConfig]:
-        """The tables as declared, with the columns that `define_table` gave."""
-        return self._configs
 
     @property
     def read_counts(self) -> ReadCounts:
@@ -278,7 +276,7 @@ class TableManager:
         if undefined:
             raise NoRegisteredTableError(
                 f"operator {self.task_info.operator_id!r} never gave the columns of {', '.join(undefined)}: "
-                "call define_table in on_start"
+                "declare them in tables(self, inputs)"
             )
         self._check_partitioned()
         written = self._compact(epoch)
@@ -411,7 +409,9 @@ class TableManager:
     def _not_declared(self, name: str) -> NoRegisteredTableError:
         operator = f"operator {self.task_info.operator_id!r}"
         if name in self._configs:
-            return NoRegisteredTableError(f"{operator} must give the columns of table {name!r} with define_table first")
+            return NoRegisteredTableError(
+                f"{operator} declares table {name!r} without columns: give them in tables(self, inputs)"
+            )
         declared = ", ".join(sorted(self._configs)) or "none"
         return NoRegisteredTableError(f"{operator} declares no table {name!r} (declared: {declared})")
 

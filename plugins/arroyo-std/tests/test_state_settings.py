@@ -298,11 +298,13 @@ def test_every_operator_is_known_here(registry: Registry) -> None:
             continue
         constructor = registry.constructors[operator]
         made = constructor.with_config(ParseDict(config, constructor.config_type()), registry)
-        assert made.inner.tables() == {}, operator
+        assert made.operator is not None
+        assert made.operator.tables([ROWS, ROWS]) == {}, operator
     for operator, subject in SUBJECTS.items():
         constructor = registry.constructors[operator]
         made = constructor.with_config(ParseDict(dict(subject.config), constructor.config_type()), registry)
-        assert made.inner.tables(), operator
+        assert made.operator is not None
+        assert made.operator.tables(subject.inputs), operator
 
 
 def test_one_meaning_has_one_text(registry: Registry) -> None:

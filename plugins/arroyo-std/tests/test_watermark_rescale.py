@@ -73,7 +73,9 @@ def run_epoch(make):
                 task_index=task_index,
                 parallelism=len(times_us),
             )
-            tables = TableManager.open(task_info=task, tables=operator.tables(), storage=storage, checkpoint=checkpoint)
+            tables = TableManager.open(
+                task_info=task, tables=operator.tables([STREAM]), storage=storage, checkpoint=checkpoint
+            )
             ctx, collector = Context(tables), Collector()
             operator.on_start(ctx)
             if time_us is not None:

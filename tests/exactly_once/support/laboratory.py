@@ -116,7 +116,7 @@ class Windows(ArrowOperator):
     def output_schema(self, inputs: Sequence[ArroyoSchema]) -> ArroyoSchema:
         return WINDOWS
 
-    def tables(self):
+    def tables(self, inputs):
         retention = timedelta(seconds=1)
         return {
             **global_table_config("seen", "rows seen, by subtask"),

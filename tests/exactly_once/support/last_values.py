@@ -52,7 +52,7 @@ class LastValueSink(ArrowOperator):
     def routing_keys(self, inputs):
         return [("key",)]
 
-    def tables(self):
+    def tables(self, inputs):
         return global_table_config("rows", "rows to commit", uses_two_phase_commit=True)
 
     def on_start(self, ctx) -> None:

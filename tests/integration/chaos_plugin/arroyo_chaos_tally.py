@@ -78,7 +78,7 @@ class Tally(ArrowOperator):
                 raise ConfigError(f"chaos.tally takes {INPUT.to_string()}, not {stream.schema.to_string()}")
         return WINDOWS
 
-    def tables(self) -> dict[str, TableConfig]:
+    def tables(self, inputs: Sequence[ArroyoSchema]) -> dict[str, TableConfig]:
         retention = timedelta(microseconds=self._window_us)
         return {
             "windows": timestamp_table_config("windows", "open windows, in parts", retention, False, WINDOWS),

@@ -76,4 +76,4 @@ def test_a_column_of_a_taken_name_is_refused(name):
 
 
 def test_an_operator_without_tables_is_row_wise():
-    assert Refuses().is_row_wise()
+    assert Refuses().is_row_wise([STREAM])

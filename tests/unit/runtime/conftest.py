@@ -198,7 +198,7 @@ class Sums(ArrowOperator):
     def partial(self, inputs):
         return PartialSums(self.trace)
 
-    def tables(self):
+    def tables(self, inputs):
         return global_table_config("sums", "the sum by key")
 
     def on_start(self, ctx):
@@ -259,7 +259,7 @@ class Totals(ArrowOperator):
     def output_schema(self, inputs):
         return ArroyoSchema(SCHEMA, "at", ("key",))
 
-    def tables(self):
+    def tables(self, inputs):
         return global_table_config("totals", "the sum by key")
 
     def on_start(self, ctx):
@@ -301,7 +301,7 @@ class Committed(ArrowOperator):
     def output_schema(self, inputs):
         return inputs[0]
 
-    def tables(self):
+    def tables(self, inputs):
         return global_table_config("staged", "rows", uses_two_phase_commit=True)
 
     def process_batch(self, batch, ctx, collector):

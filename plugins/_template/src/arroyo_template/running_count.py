@@ -63,7 +63,7 @@ class RunningCount(ArrowOperator):
     def unbounded_state(self, inputs: Sequence[ArroyoSchema]) -> UnboundedState | None:
         return UnboundedState("it keeps a count of every key for ever", "count by a column of few values")
 
-    def tables(self) -> dict[str, TableConfig]:
+    def tables(self, inputs: Sequence[ArroyoSchema]) -> dict[str, TableConfig]:
         return global_table_config(TABLE, "rows seen, by key")
 
     def on_start(self, ctx: OperatorContext) -> None:

@@ -68,7 +68,7 @@ class SqliteUpsert(ArrowOperator):
         # Of two rows of one key the later one counts: one subtask must see both.
         return [(self._key,)]
 
-    def tables(self) -> dict[str, TableConfig]:
+    def tables(self, inputs: Sequence[ArroyoSchema]) -> dict[str, TableConfig]:
         return global_table_config(TABLE, "rows to commit", uses_two_phase_commit=True)
 
     def on_start(self, ctx: OperatorContext) -> None:

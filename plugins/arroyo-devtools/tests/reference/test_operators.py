@@ -12,6 +12,7 @@ from arroyo_core.errors import InvalidPipelineError
 from arroyo_core.graph.field_options import has_option, limit, writable_fields
 from arroyo_core.plugin import installed_plugins
 from arroyo_core.proto import options_pb2
+from arroyo_core.runtime.tables import declared_tables
 
 OPERATORS = describe_operators(installed_plugins())
 
@@ -55,7 +56,7 @@ def test_inputs_and_tables_are_those_of_the_operator(name, plan_example, plugins
     assert doc.inputs == expected
     assert (doc.kind == "sink") == (made.operator is not None and made.operator.is_sink())
     state = dict(doc.text.sections)["State"]
-    tables = made.inner.tables()
+    tables = declared_tables(made.inner, node.input_schemas)
     assert {table for table in tables if f"`{table}`" not in state} == set()
     if not tables:
         assert state.lower().startswith("none") or "none for" in state

@@ -187,12 +187,12 @@ def _check_operators(plan: Plan, plugins: PluginSet, kept: set[str], route: Rout
         if operator is None:
             continue
         if not operator.is_sink():
-            is_right = node.partial_of is None and operator.is_row_wise()
+            is_right = node.partial_of is None and operator.is_row_wise(node.input_schemas)
         elif route.sink is not None and not _is_letter_sink(node):
             # Another sink takes its place.
             is_right = True
         else:
-            is_right = all(uses_two_phase_commit(config) for config in operator.tables().values())
+            is_right = all(uses_two_phase_commit(config) for config in operator.tables(node.input_schemas).values())
             if operator.guarantee() is not Guarantee.EXACTLY_ONCE:
                 warnings.append(
                     f"rows may come twice, or not at all, in {node.id!r} ({node.operator}) if a replay is broken off: "

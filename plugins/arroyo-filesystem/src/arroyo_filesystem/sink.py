@@ -58,7 +58,7 @@ class FilesystemSink(ArrowOperator):
     def is_committing(self) -> bool:
         return True
 
-    def tables(self) -> dict[str, TableConfig]:
+    def tables(self, inputs: Sequence[ArroyoSchema]) -> dict[str, TableConfig]:
         return dict(global_table_config(TABLE, "files to commit", uses_two_phase_commit=True))
 
     def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str]:

@@ -95,11 +95,11 @@ class Deduplicate(ArrowOperator):
         kept = "the last row of every key" if self._settings.keeps_last else "every key"
         return UnboundedState(f"it keeps {kept} for ever", "give a ttl other than 0")
 
-    def tables(self) -> dict[str, TableConfig]:
+    def tables(self, inputs: Sequence[ArroyoSchema]) -> dict[str, TableConfig]:
         ttl_us = self._settings.ttl_us
         retention = _FOREVER if ttl_us is None else timedelta(microseconds=ttl_us)
         what = "the last row of each key" if self._settings.keeps_last else "keys, with the event time of their row"
-        return {TABLE: timestamp_table_config(TABLE, what, retention, True, None)}
+        return {TABLE: timestamp_table_config(TABLE, what, retention, True, self._kept(inputs[0]))}
 
     def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str]:
         # A first row has gone on and stays, a last one is taken back.
@@ -118,14 +118,9 @@ class Deduplicate(ArrowOperator):
         )
 
     def on_start(self, ctx: OperatorContext) -> None:
-        stream, keys = ctx.input_schemas[0], self._settings.keys
+        stream = ctx.input_schemas[0]
         self._time_column = stream.timestamp_column
-        columns = plain_schema(stream.schema)
-        if not self._settings.keeps_last:
-            kept = [*keys, *([self._time_column] if self._time_column and self._time_column not in keys else [])]
-            columns = pa.schema([columns.field(name) for name in kept])
-        self._state = ArroyoSchema(columns, self._time_column, keys)
-        ctx.table_manager.define_table(TABLE, self._state)
+        self._state = self._kept(stream)
         self._view: LastKeyValueView = ctx.table_manager.get_last_key_value_table(TABLE)
         self._cutoff_us: int | None = None
         watermark_us = ctx.last_present_watermark()
@@ -147,6 +142,14 @@ class Deduplicate(ArrowOperator):
         if watermark.event_time_us is not None:
             self._expire(watermark.event_time_us)
         return watermark
+
+    def _kept(self, stream: ArroyoSchema) -> ArroyoSchema:
+        """What the table has of a row."""
+        columns, keys, time_column = plain_schema(stream.schema), self._settings.keys, stream.timestamp_column
+        if not self._settings.keeps_last:
+            names = [*keys, *([time_column] if time_column and time_column not in keys else [])]
+            columns = pa.schema([columns.field(name) for name in names])
+        return ArroyoSchema(columns, time_column, keys)
 
     def _keep_first(
         self, batch: pa.RecordBatch, times: Times | None, ctx: OperatorContext, collector: ArrowCollector

@@ -32,8 +32,8 @@ FINISH_ROWS = 262_144
 Reduce = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 
-def event_group_tables(schema: ArroyoSchema | None) -> dict[str, TableConfig]:
-    """The tables that `EventGroups` keeps its rows in."""
+def event_group_tables(schema: ArroyoSchema) -> dict[str, TableConfig]:
+    """The tables that `EventGroups` keeps rows of this schema in."""
     return {
         **global_table_config(
             PROGRESS_TABLE, "up to where event times have been sent, by subtask", is_partitioned=True
@@ -56,7 +56,6 @@ class EventGroups:
             raise ValueError("rows that wait for the watermark need an event time")
         self._time_column = schema.timestamp_column
         self._finish = finish
-        ctx.table_manager.define_table(ROWS_TABLE, schema)
         view: ExpiringTimeKeyView = ctx.table_manager.get_expiring_time_key_table(ROWS_TABLE)
         self._rows = _WaitingRows(view, self._time_column, reduce)
         self._view = progress_view(ctx, PROGRESS_TABLE)

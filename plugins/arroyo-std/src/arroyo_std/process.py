@@ -70,10 +70,12 @@ class Process(ArrowOperator):
     def routing_keys(self, inputs: Sequence[ArroyoSchema]) -> Sequence[tuple[str, ...] | None]:
         return [self._keys]
 
-    def tables(self) -> dict[str, TableConfig]:
+    def tables(self, inputs: Sequence[ArroyoSchema]) -> dict[str, TableConfig]:
+        state = ArroyoSchema(self._state_schema(inputs[0]), None, self._keys)
+        timers = timer_schema(self._key_fields(inputs[0]))
         return {
-            STATE_TABLE: timestamp_table_config(STATE_TABLE, "the state of each key", _FOREVER, True, None),
-            TIMERS_TABLE: timestamp_table_config(TIMERS_TABLE, "timers by key", _FOREVER, False, None),
+            STATE_TABLE: timestamp_table_config(STATE_TABLE, "the state of each key", _FOREVER, True, state),
+            TIMERS_TABLE: timestamp_table_config(TIMERS_TABLE, "timers by key", _FOREVER, False, timers),
         }
 
     def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str]:
@@ -96,12 +98,9 @@ class Process(ArrowOperator):
 
     def on_start(self, ctx: OperatorContext) -> None:
         stream, manager = ctx.input_schemas[0], ctx.table_manager
-        state = self._state_schema(stream)
-        timers = timer_schema(self._key_fields(stream))
-        manager.define_table(STATE_TABLE, ArroyoSchema(state, None, self._keys))
-        manager.define_table(TIMERS_TABLE, timers)
-        self._state = KeyedState(manager.get_last_key_value_table(STATE_TABLE), state)
-        self._timers = Timers(manager.get_expiring_time_key_table(TIMERS_TABLE), timers)
+        self._state = KeyedState(manager.get_last_key_value_table(STATE_TABLE), self._state_schema(stream))
+        timers = manager.get_expiring_time_key_table(TIMERS_TABLE)
+        self._timers = Timers(timers, timer_schema(self._key_fields(stream)))
         self._function.on_start(ctx)
 
     def process_batch(self, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector) -> None:

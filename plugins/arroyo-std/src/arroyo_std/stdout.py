@@ -62,7 +62,7 @@ class Stdout(ArrowOperator):
     def guarantee_reason(self) -> str:
         return "it prints an epoch again if the driver dies before the epoch is marked as committed"
 
-    def tables(self) -> dict[str, TableConfig]:
+    def tables(self, inputs: Sequence[ArroyoSchema]) -> dict[str, TableConfig]:
         return global_table_config(COMMIT_TABLE, "rows to be printed", uses_two_phase_commit=True)
 
     def display(self) -> DisplayableOperator:

@@ -21,20 +21,11 @@ from arroyo_core.api import (
 from arroyo_core.api.updating import is_updating, with_updating, without_updating
 from arroyo_core.errors import ConfigError
 from arroyo_std.aggregates.groups import Groups
-from arroyo_std.event_groups import ROWS_TABLE, event_group_tables
+from arroyo_std.event_groups import event_group_tables
 from arroyo_std.ranking import Ranking
 from arroyo_std.row_values import plain_schema
 from arroyo_std.setting_texts import NONE, names_text
-from arroyo_std.top_n_updating import (
-    GROUPS_TABLE,
-    LOG_TABLE,
-    OWN_COLUMNS,
-    AppendTopN,
-    RetractTopN,
-    groups_schema,
-    log_schema,
-    updating_tables,
-)
+from arroyo_std.top_n_updating import OWN_COLUMNS, AppendTopN, RetractTopN, updating_tables
 from arroyo_std.top_n_windowed import WindowedTopN
 from arroyo_std.windows.layout import WINDOW_COLUMNS
 
@@ -117,9 +108,10 @@ class TopN(ArrowOperator):
         mode = self._mode(inputs[0])
         return None if mode is Mode.UPDATING else TopNOfBatch(self._ranking, has_event_groups=mode is Mode.WINDOWED)
 
-    def tables(self) -> dict[str, TableConfig]:
-        # Which of them are used depends on the input, which is not known here.
-        return {**event_group_tables(None), **updating_tables()}
+    def tables(self, inputs: Sequence[ArroyoSchema]) -> dict[str, TableConfig]:
+        # Checkpoints have all of them, whichever are used.
+        rows = self._rows(inputs[0])
+        return {**event_group_tables(rows), **updating_tables(rows)}
 
     def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str]:
         # Rows that were not among the first are gone, or have not been sent.
@@ -154,14 +146,7 @@ class TopN(ArrowOperator):
 
     def on_start(self, ctx: OperatorContext) -> None:
         stream = ctx.input_schemas[0]
-        rows = ArroyoSchema(
-            plain_schema(without_updating(stream).schema), stream.timestamp_column, self._ranking.partition_by
-        )
-        manager = ctx.table_manager
-        manager.define_table(ROWS_TABLE, rows)
-        manager.define_table(GROUPS_TABLE, groups_schema(rows))
-        manager.define_table(LOG_TABLE, log_schema(rows))
-        mode = self._mode(stream)
+        rows, mode = self._rows(stream), self._mode(stream)
         self._strategy: _Strategy
         if mode is Mode.WINDOWED:
             self._strategy = WindowedTopN(self._ranking, rows, output=ctx.output_schema.schema, ctx=ctx)
@@ -183,6 +168,11 @@ class TopN(ArrowOperator):
 
     def handle_checkpoint(self, barrier: CheckpointBarrier, ctx: OperatorContext, collector: ArrowCollector) -> None:
         self._strategy.save(barrier.epoch, ctx)
+
+    def _rows(self, stream: ArroyoSchema) -> ArroyoSchema:
+        """What tables hold of the input."""
+        columns = plain_schema(without_updating(stream).schema)
+        return ArroyoSchema(columns, stream.timestamp_column, self._ranking.partition_by)
 
     def _mode(self, stream: ArroyoSchema) -> Mode:
         if is_updating(stream):

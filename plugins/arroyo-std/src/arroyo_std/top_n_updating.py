@@ -37,11 +37,15 @@ _LOG_FACTOR = 2
 _LOG_SLACK = 64
 
 
-def updating_tables() -> dict[str, TableConfig]:
-    """The tables of both classes; neither forgets anything by time."""
+def updating_tables(rows: ArroyoSchema) -> dict[str, TableConfig]:
+    """The tables of both classes, for such rows; neither forgets anything by time."""
     return {
-        GROUPS_TABLE: timestamp_table_config(GROUPS_TABLE, "the first rows of each group", timedelta(0), True, None),
-        LOG_TABLE: timestamp_table_config(LOG_TABLE, "rows added and taken back", timedelta(0), False, None),
+        GROUPS_TABLE: timestamp_table_config(
+            GROUPS_TABLE, "the first rows of each group", timedelta(0), True, groups_schema(rows)
+        ),
+        LOG_TABLE: timestamp_table_config(
+            LOG_TABLE, "rows added and taken back", timedelta(0), False, log_schema(rows)
+        ),
     }
 
 

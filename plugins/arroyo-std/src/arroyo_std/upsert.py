@@ -79,8 +79,9 @@ class Upsert(ArrowOperator):
             "make sure that the keys do not become ever more",
         )
 
-    def tables(self) -> dict[str, TableConfig]:
-        return {TABLE: timestamp_table_config(TABLE, "a hash of the row of each key", timedelta(0), True, None)}
+    def tables(self, inputs: Sequence[ArroyoSchema]) -> dict[str, TableConfig]:
+        columns = ArroyoSchema(self._state_schema(inputs[0]), None, self._keys)
+        return {TABLE: timestamp_table_config(TABLE, "a hash of the row of each key", timedelta(0), True, columns)}
 
     def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str]:
         # A row is found again by a hash of all its columns.
@@ -95,10 +96,12 @@ class Upsert(ArrowOperator):
         self._plain = plain_schema(without_updating(stream).schema)
         self._is_updating = is_updating(stream)
         self._output = ctx.output_schema.schema
-        fields = [*(self._plain.field(key) for key in self._keys), pa.field(_ROW, ROW_HASH)]
-        self._state = pa.schema(fields)
-        ctx.table_manager.define_table(TABLE, ArroyoSchema(self._state, None, self._keys))
+        self._state = self._state_schema(stream)
         self._view: LastKeyValueView = ctx.table_manager.get_last_key_value_table(TABLE)
+
+    def _state_schema(self, stream: ArroyoSchema) -> pa.Schema:
+        columns = plain_schema(without_updating(stream).schema)
+        return pa.schema([*(columns.field(key) for key in self._keys), pa.field(_ROW, ROW_HASH)])
 
     def process_batch(self, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector) -> None:
         rows = plain_rows(batch, self._plain)

@@ -84,7 +84,7 @@ class WatermarkGenerator(ArrowOperator):
     def emits_watermarks(self) -> bool:
         return True
 
-    def tables(self) -> dict[str, TableConfig]:
+    def tables(self, inputs: Sequence[ArroyoSchema]) -> dict[str, TableConfig]:
         return global_table_config(STATE_TABLE, "progress of the watermark, by subtask", is_partitioned=True)
 
     def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str]:
@@ -92,7 +92,7 @@ class WatermarkGenerator(ArrowOperator):
         settings = self._settings
         return {"time": settings.expression or settings.column or str(inputs[0].timestamp_column)}
 
-    def is_row_wise(self) -> bool:
+    def is_row_wise(self, inputs: Sequence[ArroyoSchema]) -> bool:
         """Rows go on as they come: the table is about time."""
         return True
 

@@ -142,8 +142,8 @@ class WindowFunction(ArrowOperator):
     def needs_watermark(self, inputs: Sequence[ArroyoSchema]) -> bool:
         return True
 
-    def tables(self) -> dict[str, TableConfig]:
-        return event_group_tables(None)
+    def tables(self, inputs: Sequence[ArroyoSchema]) -> dict[str, TableConfig]:
+        return event_group_tables(self._rows(inputs[0]))
 
     def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str]:
         # Rows are kept as they came, and computed with when their time has come.
@@ -158,8 +158,7 @@ class WindowFunction(ArrowOperator):
         self._plain = plain_schema(stream.schema)
         self._output = ctx.output_schema.schema
         self._compiled = CompiledWindows(self._timed(self._time_column), self._plain, self._registry)
-        rows = ArroyoSchema(self._plain, self._time_column, self._keys(stream))
-        self._groups = EventGroups(rows, finish=self._compute, reduce=None, ctx=ctx)
+        self._groups = EventGroups(self._rows(stream), finish=self._compute, reduce=None, ctx=ctx)
 
     def process_batch(self, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector) -> None:
         self._groups.add(plain_rows(batch, self._plain), ctx)
@@ -180,6 +179,10 @@ class WindowFunction(ArrowOperator):
         codes = [code for column in columns for code in order_codes(column)]
         rows = rows.take(pa.array(np.lexsort(codes[::-1])))
         return pa.RecordBatch.from_arrays([*rows.columns, *self._compiled.evaluate(rows)], schema=self._output)
+
+    def _rows(self, stream: ArroyoSchema) -> ArroyoSchema:
+        """What waits for the watermark."""
+        return ArroyoSchema(plain_schema(stream.schema), stream.timestamp_column, self._keys(stream))
 
     def _keys(self, stream: ArroyoSchema) -> tuple[str, ...]:
         """Rows that share a window share these columns: what all windows are partitioned by, or else the time."""

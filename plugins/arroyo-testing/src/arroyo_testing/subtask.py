@@ -52,9 +52,9 @@ class SubtaskState:
     def close(self) -> None:
         self._folder.cleanup()
 
-    def open(self, operator: Any, task: TaskInfo) -> OperatorTables:
+    def open(self, operator: Any, task: TaskInfo, inputs: Sequence[ArroyoSchema]) -> OperatorTables:
         stored = {task.operator_id: self.metadata.SerializeToString()} if self.metadata else {}
-        return TableOpener(self.url, stored, incarnation=self.incarnation).open(operator, task)
+        return TableOpener(self.url, stored, incarnation=self.incarnation).open(operator, task, inputs)
 
     @property
     def token(self) -> CommitToken:
@@ -108,7 +108,7 @@ def make_context(
         task_index=task_index,
         parallelism=parallelism,
     )
-    tables = state.open(operator, task)
+    tables = state.open(operator, task, inputs)
     metrics = OperatorMetrics()
     token = token or state.token
     ctx = kind(

@@ -97,7 +97,7 @@ class CountBySubtask(Counting):
     def routing_keys(self, inputs):
         return [None]
 
-    def tables(self):
+    def tables(self, inputs):
         return global_table_config("seen", "rows seen, by subtask")
 
     def on_start(self, ctx):
@@ -248,7 +248,7 @@ class RowSink(Passing):
     def is_committing(self):
         return True
 
-    def tables(self):
+    def tables(self, inputs):
         return global_table_config("rows", "rows to publish", uses_two_phase_commit=True)
 
     def process_batch(self, batch, ctx, collector):
@@ -356,7 +356,7 @@ class CarefulSink(RowSink):
     def is_committing(self):
         return False
 
-    def tables(self):
+    def tables(self, inputs):
         return {}
 
     def handle_checkpoint(self, barrier, ctx, collector):
@@ -469,7 +469,7 @@ class SchemaInAttribute(Passing):
         self._stream = inputs[0]
         return inputs[0]
 
-    def tables(self):
+    def tables(self, inputs):
         return global_table_config("seen", ", ".join(self._stream.names))
 
 

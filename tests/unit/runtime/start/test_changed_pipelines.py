@@ -1,6 +1,7 @@
 """A changed pipeline starts with the state it has a place for, and drops the rest only when told to."""
 
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from google.protobuf import struct_pb2
@@ -175,7 +176,7 @@ def test_an_operator_that_starts_empty_forgets_its_event_time_and_its_neighbours
 
 
 class Windowed(ArrowOperator):
-    """Keeps every row of its input, in a table whose columns it gives when it starts."""
+    """Keeps every row of its input, in a table with its columns."""
 
     def __init__(self, config):
         self.keys = tuple(config["keys"])
@@ -189,12 +190,11 @@ class Windowed(ArrowOperator):
     def routing_keys(self, inputs):
         return [self.keys]
 
-    def tables(self):
-        return {"rows": timestamp_table_config("rows", "", timedelta(days=1), False, None)}
+    def tables(self, inputs):
+        schema = ArroyoSchema(inputs[0].schema, "at", self.keys)
+        return {"rows": timestamp_table_config("rows", "", timedelta(days=1), False, schema)}
 
     def on_start(self, ctx):
-        schema = ArroyoSchema(ctx.input_schemas[0].schema, "at", self.keys)
-        ctx.table_manager.define_table("rows", schema)
         self.view = ctx.table_manager.get_key_time_table("rows")
 
     def process_batch(self, batch, ctx, collector):
@@ -205,26 +205,63 @@ class Windowed(ArrowOperator):
 class WindowedConstructor(OperatorConstructor):
     config_type = struct_pb2.Struct
 
+    def __init__(self, kind):
+        self.kind = kind
+
     def with_config(self, config, registry):
-        return ConstructedOperator.from_operator(Windowed({"keys": list(config["keys"])}))
+        return ConstructedOperator.from_operator(self.kind({"keys": list(config["keys"])}))
 
 
-def test_columns_that_an_operator_gives_when_it_starts_are_compared_too(runs, changed, node_of):
-    registry = runs.lab.plugins.registry
-    with registry.registering(Origin("arroyo-test", "0.1")):
-        registry.add("test.windowed", WindowedConstructor())
+@pytest.fixture
+def windowed_nodes(runs, changed, node_of):
+    """Given a class and its keys: the nodes with an operator of that class in front of the copies."""
 
-    def nodes(*keys):
+    def nodes(kind, *keys):
+        registry = runs.lab.plugins.registry
+        if "test.windowed" not in registry.constructors:
+            with registry.registering(Origin("arroyo-test", "0.1")):
+                registry.add("test.windowed", WindowedConstructor(kind))
         return changed(
             windowed=node_of("windowed", "windowed", "rows", keys=list(keys)),
             copies=node_of("copies", "sink", "windowed"),
         )
 
+    return nodes
+
+
+def test_columns_that_depend_on_the_input_are_compared_too(runs, windowed_nodes):
+    nodes = partial(windowed_nodes, Windowed)
     output = runs.kill(Committed, 2, nodes=nodes("key"))
     with pytest.raises(IncompatibleCheckpointError, match=r"key columns \('key',\) in the checkpoint"):
         runs.check(nodes=nodes("n"))
     assert runs.check(nodes=nodes("key")).warnings == ()
     assert (output + runs.run(DROP, nodes=nodes("n"))).is_exact
+
+
+def test_an_operator_of_an_earlier_version_that_defines_its_tables_goes_on(runs, windowed_nodes):
+    with pytest.warns(
+        DeprecationWarning, match=r"DefinesTables.tables\(self\) is deprecated: write tables\(self, inputs"
+    ):
+
+        class DefinesTables(Windowed):
+            def tables(self):
+                return {"rows": timestamp_table_config("rows", "", timedelta(days=1), False, None)}
+
+            def on_start(self, ctx):
+                schema = ArroyoSchema(ctx.input_schemas[0].schema, "at", self.keys)
+                ctx.table_manager.define_table("rows", schema)
+                super().on_start(ctx)
+
+    nodes = windowed_nodes(DefinesTables, "key")
+    with pytest.warns(
+        DeprecationWarning, match=r"operator 'windowed': define_table is deprecated.*tables\(self, inputs"
+    ):
+        output = runs.kill(Committed, 2, nodes=nodes)
+    assert "windowed" in {item.operator_metadata.operator_id for item in runs.checkpoint(2).operators}
+    # Its columns are known when it starts, not before.
+    assert runs.check(nodes=nodes).warnings == ()
+    with pytest.warns(DeprecationWarning, match="define_table is deprecated"):
+        assert (output + runs.run(nodes=nodes)).is_exact
 
 
 def test_adapting_changes_nothing_but_what_is_left_out(runs, changed):

@@ -59,7 +59,7 @@ class AsofJoin(TimedJoin):
         return (self._wait_us, self._tolerance_us)
 
     def open(self, layout: JoinLayout, ctx: OperatorContext) -> None:
-        self._tables = [KeyedTable(side, side.schema, ctx) for side in layout.sides]
+        self._tables = [KeyedTable(side, ctx) for side in layout.sides]
         self._pending = PendingRows()
         rows = self._tables[LEFT].all_rows()
         due_us = self._tables[LEFT].times(rows) + self._wait_us

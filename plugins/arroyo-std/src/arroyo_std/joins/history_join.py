@@ -13,7 +13,7 @@ from arroyo_core.api.units import format_duration_us
 from arroyo_core.api.updating import make_updates, retract_mask, row_ids, with_updating
 from arroyo_std.aggregates.groups import Codes
 from arroyo_std.joins.keyed import DistinctKeys, Found, KeyedTable
-from arroyo_std.joins.layout import LEFT, RIGHT, SIDE_NAMES, JoinLayout, JoinSettings, JoinType, Mask, Rows
+from arroyo_std.joins.layout import LEFT, RIGHT, SIDE_NAMES, JoinLayout, JoinSettings, JoinType, Mask, Rows, Side
 from arroyo_std.joins.net_change import comparable, derive_net_change
 from arroyo_std.joins.pairs import shared_codes
 from arroyo_std.joins.timed import TimedJoin
@@ -80,13 +80,14 @@ class HistoryJoin(TimedJoin):
     def last_times_us(self, index: int, times: Times) -> Times:
         return times + self._ttl_us
 
+    def table_schema(self, side: Side) -> ArroyoSchema:
+        kept = super().table_schema(side)
+        if not self._keeps[SIDE_NAMES.index(side.name)]:
+            return kept
+        return ArroyoSchema(side.schema.append(pa.field(PADDED, pa.bool_())), kept.timestamp_column, kept.key_columns)
+
     def open(self, layout: JoinLayout, ctx: OperatorContext) -> None:
-        flag = pa.field(PADDED, pa.bool_())
-        schemas = [
-            side.schema.append(flag) if keeps else side.schema
-            for side, keeps in zip(layout.sides, self._keeps, strict=True)
-        ]
-        self._tables = [KeyedTable(side, schema, ctx) for side, schema in zip(layout.sides, schemas, strict=True)]
+        self._tables = [KeyedTable(side, ctx) for side in layout.sides]
         self._sends_updates = self._is_updating(layout)
         self._id_columns = [field.name for field in layout.schema if is_hashable(field.type)]
 

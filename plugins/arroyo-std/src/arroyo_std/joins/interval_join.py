@@ -76,7 +76,7 @@ class IntervalJoin(TimedJoin):
         return (max(left_us, width_us) if keeps_right else left_us, max(right_us, width_us) if keeps_left else right_us)
 
     def open(self, layout: JoinLayout, ctx: OperatorContext) -> None:
-        self._tables = [KeyedTable(side, side.schema, ctx) for side in layout.sides]
+        self._tables = [KeyedTable(side, ctx) for side in layout.sides]
         self._pending = [PendingRows(), PendingRows()]
         for index, table in enumerate(self._tables):
             if self._keeps[index]:

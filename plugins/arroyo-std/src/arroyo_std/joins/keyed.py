@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from arroyo_core.api import ArroyoSchema, OperatorContext
+from arroyo_core.api import OperatorContext
 from arroyo_core.state import DeleteKey, DeleteTimeKey, KeyTimeView
 from arroyo_std.aggregates.groups import Codes, Groups
 from arroyo_std.joins.layout import Mask, Rows, Side
@@ -58,10 +58,8 @@ class Found:
 class KeyedTable:
     """A view by key of table `left` or `right`, whose key columns are those its input is routed by."""
 
-    def __init__(self, side: Side, schema: pa.Schema, ctx: OperatorContext) -> None:
+    def __init__(self, side: Side, ctx: OperatorContext) -> None:
         self._side = side
-        self._schema = schema
-        ctx.table_manager.define_table(side.name, ArroyoSchema(schema, side.time_column, side.keys))
         self._view: KeyTimeView = ctx.table_manager.get_key_time_table(side.name)
 
     def insert(self, rows: pa.RecordBatch) -> None:

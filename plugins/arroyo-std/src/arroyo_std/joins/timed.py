@@ -55,7 +55,7 @@ class TimedJoin(ArrowOperator):
 
     @abstractmethod
     def open(self, layout: JoinLayout, ctx: OperatorContext) -> None:
-        """Define the tables and take their views."""
+        """Take the views of the tables."""
 
     @abstractmethod
     def add(
@@ -102,12 +102,21 @@ class TimedJoin(ArrowOperator):
     def needs_watermark(self, inputs: Sequence[ArroyoSchema]) -> bool:
         return True
 
-    def tables(self) -> dict[str, TableConfig]:
+    def table_schema(self, side: Side) -> ArroyoSchema:
+        """The columns of the table of one side."""
+        return ArroyoSchema(side.schema, side.time_column, side.keys)
+
+    def tables(self, inputs: Sequence[ArroyoSchema]) -> dict[str, TableConfig]:
         described = "the watermark that rows have been joined up to, by subtask"
         tables = global_table_config(PROGRESS_TABLE, described, is_partitioned=True)
-        for name, retention_us in zip(SIDE_NAMES, self.retentions_us(), strict=True):
-            retention = timedelta(microseconds=retention_us)
-            tables[name] = timestamp_table_config(name, f"rows of the {name} input", retention, False, None)
+        for side, retention_us in zip(self.make_layout(inputs).sides, self.retentions_us(), strict=True):
+            tables[side.name] = timestamp_table_config(
+                side.name,
+                f"rows of the {side.name} input",
+                timedelta(microseconds=retention_us),
+                False,
+                self.table_schema(side),
+            )
         return tables
 
     def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str]:

@@ -88,12 +88,14 @@ class WindowJoin(TimedJoin):
     def time_column(self, side: Side) -> str | None:
         return WINDOW_END if self._window.size_us is None else side.time_column
 
+    def table_schema(self, side: Side) -> ArroyoSchema:
+        return ArroyoSchema(side.schema.append(pa.field(LAST_MOMENT, TIME_TYPE)), LAST_MOMENT, side.keys)
+
     def open(self, layout: JoinLayout, ctx: OperatorContext) -> None:
-        self._views: list[ExpiringTimeKeyView] = []
-        for side in layout.sides:
-            schema = side.schema.append(pa.field(LAST_MOMENT, TIME_TYPE))
-            ctx.table_manager.define_table(side.name, ArroyoSchema(schema, LAST_MOMENT, side.keys))
-            self._views.append(ctx.table_manager.get_expiring_time_key_table(side.name))
+        manager = ctx.table_manager
+        self._views: list[ExpiringTimeKeyView] = [
+            manager.get_expiring_time_key_table(side.name) for side in layout.sides
+        ]
 
     def last_times_us(self, index: int, times: Times) -> Times:
         return self._last_moments(times) + self._window.allowed_lateness_us
@@ -121,8 +123,7 @@ class WindowJoin(TimedJoin):
     def _take_due(self, index: int, until_us: int) -> pa.RecordBatch:
         due = self._views[index].take_before(until_us)
         if due is None:
-            schema = self.layout.sides[index].schema.append(pa.field(LAST_MOMENT, TIME_TYPE))
-            return pa.RecordBatch.from_pylist([], schema=schema)
+            return pa.RecordBatch.from_pylist([], schema=self.table_schema(self.layout.sides[index]).schema)
         return due
 
     def _joined(self, left: pa.RecordBatch, right: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -126,15 +126,14 @@ class UpdatingAggregate(ArrowOperator):
     def __init__(self, settings: UpdatingSettings, registry: Registry) -> None:
         self._settings = settings
         self._registry = registry
-        self._layout: UpdatingLayout | None = None
 
     def name(self) -> str:
         return "std.updating_aggregate"
 
     def output_schema(self, inputs: Sequence[ArroyoSchema]) -> ArroyoSchema:
-        self._layout = self._make_layout(partial_input(inputs[0]) or inputs[0])
-        self._layout.plan.check()
-        return self._layout.output
+        layout = self._make_layout(partial_input(inputs[0]) or inputs[0])
+        layout.plan.check()
+        return layout.output
 
     def needed_columns(self, inputs: Sequence[ArroyoSchema], needed: Set[str]) -> Sequence[Set[str] | None]:
         stream = inputs[0]
@@ -153,18 +152,14 @@ class UpdatingAggregate(ArrowOperator):
         layout = self._make_layout(inputs[0])
         return PartialDeltas(layout) if layout.plan.is_compact else None
 
-    def tables(self) -> dict[str, TableConfig]:
-        layout = self._layout
+    def tables(self, inputs: Sequence[ArroyoSchema]) -> dict[str, TableConfig]:
+        layout = self._make_layout(partial_input(inputs[0]) or inputs[0])
         return {
             AGGREGATES_TABLE: timestamp_table_config(
-                AGGREGATES_TABLE,
-                "aggregates by key, as last sent",
-                timedelta(0),
-                True,
-                layout.state if layout else None,
+                AGGREGATES_TABLE, "aggregates by key, as last sent", timedelta(0), True, layout.state
             ),
             TIMERS_TABLE: timestamp_table_config(
-                TIMERS_TABLE, "when a key may be forgotten", UNLIMITED, False, layout.timers if layout else None
+                TIMERS_TABLE, "when a key may be forgotten", UNLIMITED, False, layout.timers
             ),
         }
 
@@ -198,8 +193,6 @@ class UpdatingAggregate(ArrowOperator):
         #: Makes states of rows; None if they come as states.
         self._deltas = DeltaReader(layout, ctx) if made_of is None else None
         manager, ttl_us = ctx.table_manager, self._settings.ttl_us
-        manager.define_table(AGGREGATES_TABLE, layout.state)
-        manager.define_table(TIMERS_TABLE, layout.timers)
         timers = KeyTimers(
             manager.get_expiring_time_key_table(TIMERS_TABLE), layout.timers, grid_us=ttl_us // _TIMERS_PER_TTL
         )

@@ -106,27 +106,25 @@ class SessionWindow(WindowOperator):
     def geometry(self) -> dict[str, str]:
         return {"gap": format_duration_us(self._gap_us)}
 
-    def state_tables(self, layout: WindowLayout | None) -> dict[str, TableConfig]:
-        tables = SessionLayout(layout) if layout else None
+    def state_tables(self, layout: WindowLayout) -> dict[str, TableConfig]:
+        tables = SessionLayout(layout)
         retention = timedelta(microseconds=self._gap_us + self._settings.allowed_lateness_us)
         return {
             SESSIONS_TABLE: timestamp_table_config(
-                SESSIONS_TABLE, "open sessions by key", timedelta(0), True, tables.sessions if tables else None
+                SESSIONS_TABLE, "open sessions by key", timedelta(0), True, tables.sessions
             ),
             TIMERS_TABLE: timestamp_table_config(
                 TIMERS_TABLE,
                 "when a session of a key may end",
                 UNLIMITED if self._settings.is_processing_time else retention,
                 False,
-                tables.timers if tables else None,
+                tables.timers,
             ),
         }
 
     def open(self, layout: WindowLayout, ctx: OperatorContext) -> None:
         tables = SessionLayout(layout)
         manager = ctx.table_manager
-        manager.define_table(SESSIONS_TABLE, tables.sessions)
-        manager.define_table(TIMERS_TABLE, tables.timers)
         self.store = SessionStore(
             layout,
             tables,

@@ -88,7 +88,7 @@ class BinnedWindow(WindowOperator):
     def shortest_us(self) -> int:
         return self._grid.slide_us
 
-    def state_tables(self, layout: WindowLayout | None) -> dict[str, TableConfig]:
+    def state_tables(self, layout: WindowLayout) -> dict[str, TableConfig]:
         retention = timedelta(microseconds=self._grid.size_us + self._settings.allowed_lateness_us)
         return {
             BINS_TABLE: timestamp_table_config(
@@ -96,12 +96,11 @@ class BinnedWindow(WindowOperator):
                 "partial aggregates by key and bin",
                 UNLIMITED if self._settings.is_processing_time else retention,
                 False,
-                layout.state if layout else None,
+                layout.state,
             )
         }
 
     def open(self, layout: WindowLayout, ctx: OperatorContext) -> None:
-        ctx.table_manager.define_table(BINS_TABLE, layout.state)
         self.store = BinStore(layout, ctx.table_manager.get_expiring_time_key_table(BINS_TABLE))
 
     def row_ends_us(self, times: Times) -> Times:

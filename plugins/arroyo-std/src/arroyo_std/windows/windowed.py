@@ -76,15 +76,14 @@ class WindowOperator(ArrowOperator):
     def __init__(self, settings: WindowSettings, registry: Registry) -> None:
         self._settings = settings
         self._registry = registry
-        self._layout: WindowLayout | None = None
 
     @abstractmethod
     def shortest_us(self) -> int:
         """How long a window lasts at least."""
 
     @abstractmethod
-    def state_tables(self, layout: WindowLayout | None) -> dict[str, TableConfig]:
-        """The tables, without their columns while there is no layout."""
+    def state_tables(self, layout: WindowLayout) -> dict[str, TableConfig]:
+        """The tables, beside that of the progress."""
 
     @abstractmethod
     def open(self, layout: WindowLayout, ctx: OperatorContext) -> None:
@@ -131,9 +130,9 @@ class WindowOperator(ArrowOperator):
         refuse_updating(stream, operator=self.name())
         if stream.timestamp_column is None and not self._settings.is_processing_time:
             raise ConfigError("windows need an event time, and the stream has none: put std.watermark in front")
-        self._layout = self._make_layout(stream)
-        self._layout.plan.check()
-        return self._layout.output
+        layout = self._make_layout(stream)
+        layout.plan.check()
+        return layout.output
 
     def needed_columns(self, inputs: Sequence[ArroyoSchema], needed: Set[str]) -> Sequence[Set[str] | None]:
         if self._settings.keeps_late:
@@ -156,11 +155,11 @@ class WindowOperator(ArrowOperator):
     def emits_watermarks(self) -> bool:
         return self._settings.is_processing_time
 
-    def tables(self) -> dict[str, TableConfig]:
+    def tables(self, inputs: Sequence[ArroyoSchema]) -> dict[str, TableConfig]:
         progress = global_table_config(
             PROGRESS_TABLE, "up to where windows have fired, by subtask", is_partitioned=True
         )
-        return {**progress, **self.state_tables(self._layout)}
+        return {**progress, **self.state_tables(self._make_layout(partial_input(inputs[0]) or inputs[0]))}
 
     def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str]:
         settings = self._settings

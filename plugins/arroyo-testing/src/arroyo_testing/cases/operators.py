@@ -157,7 +157,7 @@ class CaptureSink(ArrowOperator):
     def output_schema(self, inputs: Sequence[ArroyoSchema]) -> ArroyoSchema:
         return inputs[0]
 
-    def tables(self) -> dict[str, TableConfig]:
+    def tables(self, inputs: Sequence[ArroyoSchema]) -> dict[str, TableConfig]:
         return global_table_config(_ROWS_TABLE, "rows to be shown", uses_two_phase_commit=True)
 
     def is_sink(self) -> bool:

@@ -20,7 +20,7 @@ def check_partial(subject: OperatorSubject) -> None:
     if partial is None:
         return
     name = type(partial).__name__
-    if partial.tables():
+    if partial.tables(subject.schemas):
         raise ConformanceError(
             f"{name} has tables, but a partial operator is thrown away: emit all in handle_checkpoint"
         )

@@ -1,4 +1,4 @@
-"""Tables whose columns an operator gives when it starts, because they depend on its inputs."""
+"""Tables whose columns an operator of an earlier version gives when it starts."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from arroyo_core.state.failures import IncompatibleCheckpointError, NoRegistered
 TASK = TaskInfo(job_id="job", operator_id="op", operator_name="test.op", task_index=0, parallelism=1)
 COUNTS = ArroyoSchema(pa.schema({"k": pa.string(), "n": pa.int64()}), key_columns=("k",))
 NAMES = ArroyoSchema(pa.schema({"k": pa.string(), "n": pa.string()}), key_columns=("k",))
+pytestmark = pytest.mark.filterwarnings("ignore:.*define_table is deprecated:DeprecationWarning")
 UNDEFINED = {"t": timestamp_table_config("t", "rows", timedelta(0), True, None)}
 
 
@@ -46,10 +47,16 @@ def test_other_columns_than_those_of_the_checkpoint_are_refused(open_tables):
         again.define_table("t", NAMES)
 
 
+def test_who_defines_a_table_is_told_what_to_write_instead(open_tables):
+    with pytest.warns(DeprecationWarning, match=r"operator 'op'.*columns of table 't'.*tables\(self, inputs\)") as told:
+        open_tables().define_table("t", COUNTS)
+    assert told[0].filename == __file__
+
+
 def test_a_view_or_a_checkpoint_of_a_table_without_columns_is_refused(open_tables):
-    with pytest.raises(NoRegisteredTableError, match="define_table"):
+    with pytest.raises(NoRegisteredTableError, match=r"without columns: give them in tables\(self, inputs\)"):
         open_tables().get_last_key_value_table("t")
-    with pytest.raises(NoRegisteredTableError, match="define_table"):
+    with pytest.raises(NoRegisteredTableError, match=r"columns of t: declare them in tables\(self, inputs\)"):
         open_tables().checkpoint(1, 1, None)
 
 
