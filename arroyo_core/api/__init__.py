@@ -1,10 +1,14 @@
-"""The contract with authors of operators: traits, contexts, schemas, signals, the registry."""
+"""The contract with authors of operators: traits, contexts, schemas, signals, views of tables, the registry."""
+
+from typing import Any
 
 from arroyo_core.api.clock import Clock, SystemClock
 from arroyo_core.api.collector import ArrowCollector, SourceCollector
 from arroyo_core.api.constructor import ConstructedOperator, OperatorConstructor
-from arroyo_core.api.context import OperatorContext, SourceContext, TableManager
+from arroyo_core.api.context import OperatorContext, SourceContext
+from arroyo_core.api.deprecated import warn_former_name
 from arroyo_core.api.guarantee import Guarantee
+from arroyo_core.api.operations import DataOperation, DeleteKey, DeleteTimeKey, DeleteTimeRange, DeleteValue, Insert
 from arroyo_core.api.operator import ArrowOperator, DisplayableOperator, SourceOperator, UnboundedState
 from arroyo_core.api.registry import Origin, Registry, Udf
 from arroyo_core.api.schema import ArroyoSchema
@@ -17,7 +21,16 @@ from arroyo_core.api.signals import (
     StopRequest,
     Watermark,
 )
+from arroyo_core.api.state_tables import StateTables
 from arroyo_core.api.token import CommitToken
+from arroyo_core.api.views import (
+    ExpiringTimeKeyState,
+    GlobalKeyedState,
+    KeyTimeState,
+    LastKeyValueState,
+    Matches,
+    PartitionedKeyedState,
+)
 from arroyo_core.ids import KeyRange, TaskInfo
 
 __all__ = [
@@ -30,23 +43,42 @@ __all__ = [
     "CommitToken",
     "ConstructedOperator",
     "ControlMessage",
+    "DataOperation",
+    "DeleteKey",
+    "DeleteTimeKey",
+    "DeleteTimeRange",
+    "DeleteValue",
     "DisplayableOperator",
+    "ExpiringTimeKeyState",
+    "GlobalKeyedState",
     "Guarantee",
+    "Insert",
     "KeyRange",
+    "KeyTimeState",
+    "LastKeyValueState",
+    "Matches",
     "OperatorConstructor",
     "OperatorContext",
     "Origin",
+    "PartitionedKeyedState",
     "Registry",
     "SignalMessage",
     "SourceCollector",
     "SourceContext",
     "SourceFinishType",
     "SourceOperator",
+    "StateTables",
     "StopRequest",
     "SystemClock",
-    "TableManager",
     "TaskInfo",
     "Udf",
     "UnboundedState",
     "Watermark",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "TableManager":
+        warn_former_name("arroyo_core.api.TableManager", "arroyo_core.api.StateTables")
+        return StateTables
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

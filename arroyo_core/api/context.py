@@ -3,51 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
 
 from arroyo_core.api.clock import Clock
 from arroyo_core.api.schema import ArroyoSchema
 from arroyo_core.api.signals import ControlMessage, Watermark
+from arroyo_core.api.state_tables import StateTables
 from arroyo_core.api.token import CommitToken
 from arroyo_core.ids import TaskInfo
-
-
-class TableManager(Protocol):
-    """An operator's state tables, opened before `on_start` and checkpointed at every barrier.
-
-    A table is asked for by the name under which `tables(inputs)` declared it, and has one view.
-    The implementation is `arroyo_core.state.TableManager`.
-    """
-
-    @property
-    def state_id(self) -> str:
-        """Tells jobs apart: the same in all runs of a job, another one in every other place and incarnation of it.
-
-        Short, and made of letters and digits: for names of files and tables.
-        """
-        ...
-
-    def get_global_keyed_state(self, name: str, key_type: Any = ..., value_type: Any = ...) -> Any: ...
-
-    def get_partitioned_keyed_state(
-        self, name: str, owner: Callable[[Any], int], key_type: Any = ..., value_type: Any = ...
-    ) -> Any: ...
-
-    def get_expiring_time_key_table(self, name: str, watermark: Watermark | None = ...) -> Any: ...
-
-    def get_key_time_table(self, name: str, watermark: Watermark | None = ...) -> Any: ...
-
-    def get_last_key_value_table(self, name: str) -> Any: ...
-
-    def insert_committing_data(self, name: str, data: bytes) -> None: ...
 
 
 class OperatorContext(ABC):
     """Given to every method of an `ArrowOperator`; valid for one subtask and one epoch."""
 
     task_info: TaskInfo
-    table_manager: TableManager
+    table_manager: StateTables
     #: Processing time: the driver's, the same on every machine but for delays. Use it instead of the machine's own.
     clock: Clock
     #: The schemas of the inputs in the order of the node's `inputs`, and of the output.

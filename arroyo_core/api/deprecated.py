@@ -36,6 +36,11 @@ def warn_define_table(table: str, operator_id: str) -> None:
     )
 
 
+def warn_former_name(former: str, name: str) -> None:
+    """For modules that still answer to a name that changed."""
+    warnings.warn(f"{former} is called {name} now", DeprecationWarning, stacklevel=3)
+
+
 def _takes_inputs(method: Callable[..., Any]) -> bool:
     try:
         inspect.signature(method).bind(None, ())

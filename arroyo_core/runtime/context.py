@@ -17,8 +17,8 @@ from arroyo_core.api import (
     ControlMessage,
     OperatorContext,
     SourceContext,
+    StateTables,
     StopRequest,
-    TableManager,
     TaskInfo,
     Watermark,
 )
@@ -37,7 +37,7 @@ class RuntimeContext(OperatorContext):
         self,
         *,
         task_info: TaskInfo,
-        table_manager: TableManager,
+        table_manager: StateTables,
         clock: Clock,
         input_schemas: Sequence[ArroyoSchema],
         output_schema: ArroyoSchema,

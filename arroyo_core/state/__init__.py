@@ -1,6 +1,9 @@
 """State: tables, views, and their checkpoints as Parquet on object storage. Needs no Spark."""
 
+from arroyo_core.api.operations import DataOperation, DeleteKey, DeleteTimeKey, DeleteTimeRange, DeleteValue, Insert
+from arroyo_core.api.views import Matches
 from arroyo_core.errors import StateError
+from arroyo_core.proto.state_pb2 import TableConfig
 from arroyo_core.state.cache import WarmCache, default_warm_cache
 from arroyo_core.state.codec import MigratableState
 from arroyo_core.state.compaction import CompactionPolicy
@@ -12,19 +15,13 @@ from arroyo_core.state.config import (
 from arroyo_core.state.expiring_time_key_map import ExpiringTimeKeyTable
 from arroyo_core.state.failures import EpochTakenError, FencedError, IncompatibleCheckpointError
 from arroyo_core.state.global_keyed_map import GlobalKeyedTable, GlobalKeyedTableCheckpointer, GlobalKeyedView
-from arroyo_core.state.key_views import KeyTimeView, LastKeyValueView, Matches
+from arroyo_core.state.key_views import KeyTimeView, LastKeyValueView
 from arroyo_core.state.keys import hash_key
 from arroyo_core.state.merge import merge_operator_metadata
 from arroyo_core.state.messages import (
     CheckpointMessage,
     CommitData,
     CompactionMessage,
-    DataOperation,
-    DeleteKey,
-    DeleteTimeKey,
-    DeleteTimeRange,
-    DeleteValue,
-    Insert,
     KeyedData,
     RecordBatchData,
     StateMessage,
@@ -78,6 +75,7 @@ __all__ = [
     "StorageKind",
     "StorageProvider",
     "StoredFile",
+    "TableConfig",
     "TableData",
     "TableManager",
     "TableMessage",

@@ -9,12 +9,13 @@ that write one key in one epoch, the one with the greater index wins.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from arroyo_core.api.hashing import hash_bytes, hash_columns
+from arroyo_core.api.views import GlobalKeyedState
 from arroyo_core.ids import FULL_KEY_RANGE, KeyRange
 from arroyo_core.proto.state_pb2 import (
     GlobalKeyedTableSubtaskCheckpointMetadata,
@@ -126,12 +127,8 @@ class _StoredRun:
         return None
 
 
-class GlobalKeyedView(Generic[K, V]):
-    """A subtask's view of a global keyed table: a dictionary that survives.
-
-    A read gives what a restore would give: a value is encoded when it is inserted, so changing it
-    afterwards changes nothing. Without a `value_type` tuples come back as lists.
-    """
+class GlobalKeyedView(GlobalKeyedState[K, V]):
+    """A subtask's view of a global keyed table; its methods are described by `GlobalKeyedState`."""
 
     def __init__(
         self,
@@ -156,7 +153,6 @@ class GlobalKeyedView(Generic[K, V]):
         self._decoded: dict[bytes, Any] = {}
 
     def get(self, key: K, default: V | None = None) -> V | None:
-        """The value of `key`, or `default`."""
         value = self._value(self._encode_key(key))
         return default if value is _ABSENT else value
 
@@ -164,7 +160,6 @@ class GlobalKeyedView(Generic[K, V]):
         return self._find(self._encode_key(key)) is not None
 
     def insert(self, key: K, value: V) -> None:
-        """Set the value of `key`; it is durable with the next checkpoint."""
         encoded_key = self._encode_key(key)
         encoded = codec.encode(value, table=self._table, what="value")
         known = encoded_key in self._changes or self._stored.is_eager
@@ -178,7 +173,6 @@ class GlobalKeyedView(Generic[K, V]):
             self._decoded.pop(encoded_key, None)
 
     def remove(self, key: K) -> V | None:
-        """Forget `key`; returns the value it had, or None."""
         encoded_key = self._encode_key(key)
         value = self._value(encoded_key)
         if value is _ABSENT:
@@ -190,7 +184,6 @@ class GlobalKeyedView(Generic[K, V]):
         return removed
 
     def get_all(self) -> dict[K, V]:
-        """Every key with its value, of all subtasks as of the last checkpoint and of this one since."""
         keys = [key for key, _ in self._stored.items()]
         known = set(keys)
         keys.extend(key for key in self._changes if key not in known)

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
+from arroyo_core.api.operations import DataOperation, DeleteKey, Insert
+from arroyo_core.api.views import KeyTimeState, LastKeyValueState, Matches
 from arroyo_core.state.chunks import cut_chunks, take_rows
 from arroyo_core.state.keys import Mask, Rows
-from arroyo_core.state.messages import (
-    DataOperation,
-    DeleteKey,
-    Insert,
-    OperationCode,
-    RecordBatchData,
-    StateMessage,
-    TableMessage,
-)
+from arroyo_core.state.messages import OperationCode, RecordBatchData, StateMessage, TableMessage
 from arroyo_core.state.rows import RowFormat, operations
 from arroyo_core.state.runs import Run, RunSet, is_live, later
 
@@ -26,23 +19,8 @@ from arroyo_core.state.runs import Run, RunSet, is_live, later
 CHECKPOINTS_TO_EVICT = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Matches:
-    """Rows of a table that have the key of a row of the batch that was looked up.
-
-    `query_rows[i]` is the row of that batch to which row i of `batch` belongs, in ascending order.
-    """
-
-    query_rows: Rows
-    batch: pa.RecordBatch
-
-
-class KeyTimeView:
-    """All rows of each key, in the order they were inserted; made for joins.
-
-    Rows past retention disappear from reads when the watermark moves (`expire`), and from memory at
-    the next checkpoint.
-    """
+class KeyTimeView(KeyTimeState):
+    """All rows of each key; its methods are described by `KeyTimeState`."""
 
     def __init__(
         self,
@@ -63,27 +41,19 @@ class KeyTimeView:
             self._runs.restore(run)
 
     def insert(self, batch: pa.RecordBatch) -> None:
-        """Add rows; they are durable with the next checkpoint."""
         self._apply(batch, Insert())
 
     def delete(self, operation: DataOperation, batch: pa.RecordBatch) -> None:
-        """Delete what `operation` says for each row of `batch`; only rows inserted before go."""
         self._apply(batch, operation)
 
     def get_batch(self, keys: pa.RecordBatch) -> pa.RecordBatch:
-        """Every live row with a key that is in `keys`, grouped by the rows of `keys`."""
         return self.lookup(keys).batch
 
     def lookup(self, keys: pa.RecordBatch) -> Matches:
-        """Every live row for each row of `keys`; a key that appears twice finds its rows twice.
-
-        Raises `StateValueError` if one batch cannot hold the rows: `lookup_parts` gives any number of them.
-        """
         queries, rows = self._find(keys)
         return Matches(queries, self._format.decode(rows))
 
     def lookup_parts(self, keys: pa.RecordBatch) -> Iterator[Matches]:
-        """The same as `lookup` in parts that are batches of moderate size; the rows of one key may be in several."""
         queries, rows = self._find(keys)
         start = 0
         for part in cut_chunks(rows):
@@ -109,11 +79,9 @@ class KeyTimeView:
         return self._order(np.concatenate(queries), pa.concat_tables(tables))
 
     def get_all(self) -> pa.RecordBatch:
-        """Every live row, in no particular order; raises `StateValueError` if one batch cannot hold them."""
         return self._format.decode(self._all_rows())
 
     def get_all_parts(self) -> list[pa.RecordBatch]:
-        """Every live row, in no particular order, in batches of moderate size."""
         return self._format.decode_parts(self._all_rows())
 
     def _all_rows(self) -> pa.Table:
@@ -122,7 +90,6 @@ class KeyTimeView:
         return self._format.resolve_deletes(rows, keep_deletes=False)
 
     def expire(self, watermark_us: int, retention_us: int) -> None:
-        """The watermark moved: rows before it minus the retention count no more."""
         self._cutoff_us = later(self._cutoff_us, watermark_us - retention_us)
 
     def flush(self, cutoff_us: int | None) -> None:
@@ -164,8 +131,8 @@ class KeyTimeView:
         return queries[order], take_rows(rows, order)
 
 
-class LastKeyValueView:
-    """The last row of each key: upsert, delete, and vectorised lookups of whole batches of keys."""
+class LastKeyValueView(LastKeyValueState):
+    """The last row of each key; its methods are described by `LastKeyValueState`."""
 
     def __init__(
         self,
@@ -187,30 +154,24 @@ class LastKeyValueView:
             self._runs.restore(run)
 
     def upsert(self, batch: pa.RecordBatch) -> None:
-        """Set the row of each key in `batch`; of two rows of one key the later counts."""
         self._apply(batch, Insert())
 
     def delete(self, keys: pa.RecordBatch) -> None:
-        """Forget each key in `keys`; columns other than the keys are ignored."""
         self._apply(keys, DeleteKey())
 
     def get(self, keys: pa.RecordBatch) -> tuple[Mask, pa.RecordBatch]:
-        """For each row of `keys`: whether the key has a row; and those rows, in the order of `keys`."""
         rows_of, rows = self._newest(keys)
         return rows_of >= 0, self._format.decode(rows)
 
     def get_aligned(self, keys: pa.RecordBatch) -> pa.RecordBatch:
-        """One row for each row of `keys`: the key's row, or all nulls."""
         rows_of, rows = self._newest(keys)
         found = self._format.as_batch(rows.select(self._format.schema.schema.names))
         return found.take(pa.array(rows_of, mask=rows_of < 0))
 
     def get_all(self) -> pa.RecordBatch:
-        """The last row of every key, in no particular order; raises `StateValueError` if one batch cannot hold them."""
         return self._format.decode(self._all_rows())
 
     def get_all_parts(self) -> list[pa.RecordBatch]:
-        """The last row of every key, in no particular order, in batches of moderate size."""
         return self._format.decode_parts(self._all_rows())
 
     def _all_rows(self) -> pa.Table:
@@ -227,7 +188,6 @@ class LastKeyValueView:
         return int(self._all_rows().num_rows)
 
     def expire(self, watermark_us: int, retention_us: int) -> None:
-        """The watermark moved: a row before it minus the retention counts no more."""
         self._cutoff_us = later(self._cutoff_us, watermark_us - retention_us)
 
     def flush(self, cutoff_us: int | None) -> None:

@@ -8,6 +8,13 @@ from enum import IntEnum
 
 import pyarrow as pa
 
+from arroyo_core.api.operations import (
+    DeleteKey,
+    DeleteTimeKey,
+    DeleteTimeRange,
+    DeleteValue,
+    Insert,
+)
 from arroyo_core.proto.state_pb2 import StateFile
 
 
@@ -20,37 +27,6 @@ class OperationCode(IntEnum):
     DELETE_VALUE = 3
     DELETE_TIME_RANGE = 4
 
-
-@dataclass(frozen=True, slots=True)
-class Insert:
-    """Each row is added."""
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteTimeKey:
-    """Rows with the key and the event time of a row of the batch go."""
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteKey:
-    """Rows with the key of a row of the batch go."""
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteValue:
-    """Rows equal in every column to a row of the batch go."""
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteTimeRange:
-    """Rows with the key of a row of the batch and an event time in `start_us..end_us` (inclusive) go."""
-
-    start_us: int
-    end_us: int
-
-
-#: What the rows of a batch do to those before them.
-DataOperation = Insert | DeleteTimeKey | DeleteKey | DeleteValue | DeleteTimeRange
 
 OPERATION_CODES: Mapping[type, OperationCode] = {
     Insert: OperationCode.INSERT,

@@ -8,8 +8,9 @@ owns now, and its next checkpoint writes that. It is the same with a table that 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
+from arroyo_core.api.views import PartitionedKeyedState
 from arroyo_core.ids import TaskInfo
 from arroyo_core.state.failures import StateValueError
 from arroyo_core.state.global_keyed_map import GlobalKeyedTable, GlobalKeyedView, StoredValues
@@ -19,12 +20,8 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class PartitionedKeyedView(GlobalKeyedView[K, V], Generic[K, V]):
-    """The keys of a partitioned table that one subtask owns: a dictionary that survives.
-
-    `owner` gives the subtask to which a key belongs at the present parallelism: the same answer in every subtask and
-    in every epoch. A key for which it gives none of them is forgotten when the table is handed over.
-    """
+class PartitionedKeyedView(GlobalKeyedView[K, V], PartitionedKeyedState[K, V]):
+    """The keys of a partitioned table that one subtask owns; described by `PartitionedKeyedState`."""
 
     def __init__(
         self,
@@ -53,24 +50,17 @@ class PartitionedKeyedView(GlobalKeyedView[K, V], Generic[K, V]):
                     self.insert(key, value)
 
     def get_restored(self) -> dict[K, V]:
-        """What the checkpoint held: the keys of this subtask; those of all subtasks where the table was handed over.
-
-        For what a subtask goes on from, though others wrote it: its own part may be none of what there is.
-        """
         return dict(self._restored_items())
 
     def insert(self, key: K, value: V) -> None:
-        """Set the value of `key`, which this subtask owns; it is durable with the next checkpoint."""
         self._check_owner(key)
         super().insert(key, value)
 
     def remove(self, key: K) -> V | None:
-        """Forget `key`, which this subtask owns; returns the value it had, or None."""
         self._check_owner(key)
         return super().remove(key)
 
     def get_all(self) -> dict[K, V]:
-        """Every key that this subtask owns, with its value."""
         return super().get_all()
 
     def _restored_items(self) -> Iterator[tuple[K, V]]:

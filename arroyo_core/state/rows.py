@@ -15,21 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from arroyo_core.api.hashing import hash_batch
+from arroyo_core.api.operations import DataOperation, DeleteTimeKey, DeleteTimeRange, DeleteValue, Insert
 from arroyo_core.api.schema import ArroyoSchema
 from arroyo_core.state.chunks import cut_chunks, take_column, take_rows
 from arroyo_core.state.config import GENERATION_COLUMN, KEY_HASH_COLUMN, OPERATION_COLUMN, UNTIL_COLUMN
 from arroyo_core.state.failures import StateValueError
 from arroyo_core.state.files import Hashes, event_times_us, key_hashes, sort_by_key_hash
 from arroyo_core.state.keys import Mask, Rows, group_codes
-from arroyo_core.state.messages import (
-    OPERATION_CODES,
-    DataOperation,
-    DeleteTimeKey,
-    DeleteTimeRange,
-    DeleteValue,
-    Insert,
-    OperationCode,
-)
+from arroyo_core.state.messages import OPERATION_CODES, OperationCode
 
 INSERT = Insert()
 _NO_TIME = np.iinfo(np.int64).min

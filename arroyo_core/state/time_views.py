@@ -9,17 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from arroyo_core.api.operations import DataOperation, Insert
 from arroyo_core.api.signals import Watermark
+from arroyo_core.api.views import ExpiringTimeKeyState
 from arroyo_core.state.config import OPERATION_COLUMN
 from arroyo_core.state.failures import StateValueError
-from arroyo_core.state.messages import (
-    DataOperation,
-    Insert,
-    OperationCode,
-    RecordBatchData,
-    StateMessage,
-    TableMessage,
-)
+from arroyo_core.state.messages import OperationCode, RecordBatchData, StateMessage, TableMessage
 from arroyo_core.state.rows import RowFormat
 from arroyo_core.state.runs import later
 from arroyo_core.state.time_runs import TimeRun, TimeRuns, Times, cut_run, merge_runs
@@ -39,14 +34,11 @@ class UnreadRows:
         return cls(int(times.min()), int(times.max()), lambda: rows)
 
 
-class ExpiringTimeKeyView:
-    """Batches by event time, oldest first; made for windows.
+class ExpiringTimeKeyView(ExpiringTimeKeyState):
+    """Batches by event time, oldest first; its methods are described by `ExpiringTimeKeyState`.
 
     Rows live in two halves: inserted since the last flush, and written. A row that expires before it was
-    written never is. Written rows are read when their time is asked for. Expiring the oldest times costs
-    nothing: the checkpoint only records up to where the table is empty; a time in the
-    middle is recorded as deletes. Rows of one time that were written by several epochs have no fixed order.
-    Methods that return rows time by time take a step for each time: `take_before` does not.
+    written never is. Written rows are read when their time is asked for.
     """
 
     def __init__(
@@ -75,7 +67,6 @@ class ExpiringTimeKeyView:
         self._cutoff_us = cutoff_us
 
     def insert(self, timestamp_us: int, batch: pa.RecordBatch) -> None:
-        """Add rows that all have the event time `timestamp_us`."""
         rows = self._format.encode(batch)
         times = self._format.times_us(rows)
         wrong = times[times != timestamp_us]
@@ -84,11 +75,9 @@ class ExpiringTimeKeyView:
         self._inserted.gather(rows)
 
     def insert_batch(self, batch: pa.RecordBatch) -> None:
-        """Add rows of any event times."""
         self._inserted.gather(self._format.encode(batch))
 
     def delete(self, operation: DataOperation, batch: pa.RecordBatch) -> None:
-        """Delete what `operation` says for each row of `batch`; looks at every row of the table."""
         if isinstance(operation, Insert):
             raise StateValueError(f"table {self._table!r}: an insert is no delete")
         self.flush()
@@ -100,7 +89,6 @@ class ExpiringTimeKeyView:
         self._send(TableMessage(self._table, RecordBatchData(deletes)))
 
     def get_min_time(self) -> int | None:
-        """The earliest event time with rows, in microseconds."""
         # A bound of unread rows need not be the time of a row: what could hold the earliest time is read.
         while self._unread:
             earliest = min(self._unread, key=lambda rows: rows.first_us)
@@ -111,14 +99,12 @@ class ExpiringTimeKeyView:
         return self._first_known()
 
     def times(self) -> list[int]:
-        """Every event time with rows, in order."""
         self._read_all()
         found = [run.times_us for half in self._halves() for run in half.runs()]
         times: list[int] = np.unique(np.concatenate(found)).tolist() if found else []
         return times
 
     def get_batches(self, timestamp_us: int) -> list[pa.RecordBatch]:
-        """The rows of one event time."""
         self._read(lambda rows: rows.first_us <= timestamp_us <= rows.last_us)
         return [
             part
@@ -128,7 +114,6 @@ class ExpiringTimeKeyView:
         ]
 
     def count_parts(self, times_us: Times) -> npt.NDArray[np.int64]:
-        """In how many parts the rows of each of these times are: one for each epoch that wrote some, about."""
         self._read_times(times_us)
         counts = np.zeros(len(times_us), dtype=np.int64)
         for half in self._halves():
@@ -138,18 +123,15 @@ class ExpiringTimeKeyView:
     def all_batches_for_watermark(
         self, watermark: Watermark | int | None = None
     ) -> Iterator[tuple[int, list[pa.RecordBatch]]]:
-        """Every event time with its rows, oldest first, that retention keeps at `watermark`; None keeps all."""
         watermark_us = watermark.event_time_us if isinstance(watermark, Watermark) else watermark
         for time_us in self.times():
             if watermark_us is None or time_us >= watermark_us - self._retention_us:
                 yield time_us, self.get_batches(time_us)
 
     def expire_timestamp(self, timestamp_us: int) -> list[pa.RecordBatch]:
-        """Remove the rows of one event time, and return them."""
         return self.expire_timestamps(np.array([timestamp_us], dtype=np.int64))
 
     def expire_timestamps(self, times_us: Times) -> list[pa.RecordBatch]:
-        """Remove the rows of some event times, and return them: a batch for each part, oldest epoch first."""
         if len(times_us) == 0:
             return []
         self._read_times(times_us)
@@ -165,7 +147,6 @@ class ExpiringTimeKeyView:
         return [part for run in parts for part in self._format.decode_parts(run.rows)]
 
     def expire_before(self, time_us: int) -> list[tuple[int, list[pa.RecordBatch]]]:
-        """Remove all rows before `time_us`, and return them, by event time, oldest first."""
         found: dict[int, list[pa.RecordBatch]] = {}
         for run in self._take_before(time_us):
             for part in cut_run(run):
@@ -175,30 +156,20 @@ class ExpiringTimeKeyView:
         return sorted(found.items(), key=lambda item: item[0])
 
     def take_before(self, time_us: int) -> pa.RecordBatch | None:
-        """Remove all rows before `time_us`, and return them in the order of their times; None if there are none.
-
-        Raises `StateValueError` if one batch cannot hold them: `take_parts_before` gives any number of them.
-        """
         runs = self._take_before(time_us)
         # Rows of files and rows that were inserted may differ in other columns.
         own = [run.select(self._format.schema.schema.names) for run in runs]
         return self._format.decode(merge_runs(own).rows) if own else None
 
     def take_parts_before(self, time_us: int) -> list[pa.RecordBatch]:
-        """The same as `take_before` for who needs no order: one batch for each part, each in the order of its times.
-
-        Rows of one time come in the same order as with `take_before`.
-        """
         return [part for run in self._take_before(time_us) for part in self._format.decode_parts(run.rows)]
 
     def flush(self, cutoff_us: int | None = None) -> None:
-        """Hand what was inserted to the next checkpoint; called by it, and by operators that like to."""
         if cutoff_us is not None:
             self._drop_before(cutoff_us)
         self._send_inserted(self._inserted.take_all())
 
     def flush_timestamp(self, timestamp_us: int) -> None:
-        """Hand what was inserted for one event time to the next checkpoint."""
         self._send_inserted(self._inserted.take_times(np.array([timestamp_us], dtype=np.int64)))
 
     def handle_checkpointed(self, cutoff_us: int | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from arroyo_core import api
 from arroyo_core.api import ArrowOperator
 
 
@@ -71,3 +72,12 @@ def test_methods_with_inputs_are_given_them():
 
     assert New().tables([1]) == {"1": 1}
     assert not New().is_row_wise([1])
+
+
+def test_the_type_of_the_table_manager_is_found_under_its_former_name():
+    with pytest.warns(DeprecationWarning, match="is called arroyo_core.api.StateTables now") as told:
+        former = api.TableManager
+    assert former is api.StateTables
+    assert told[0].filename == __file__
+    with pytest.raises(AttributeError, match="no attribute 'Tabel'"):
+        _ = api.Tabel

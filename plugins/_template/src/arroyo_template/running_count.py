@@ -22,7 +22,7 @@ from arroyo_core.errors import ConfigError
 from arroyo_core.state import global_table_config
 
 if TYPE_CHECKING:
-    from arroyo_core.proto.state_pb2 import TableConfig
+    from arroyo_core.state import TableConfig
 
 TABLE = "counts"
 

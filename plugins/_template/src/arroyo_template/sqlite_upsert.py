@@ -22,7 +22,7 @@ from arroyo_core.errors import ConfigError, ExternalError
 from arroyo_core.state import FencedError, global_table_config
 
 if TYPE_CHECKING:
-    from arroyo_core.proto.state_pb2 import TableConfig
+    from arroyo_core.state import TableConfig
 
 TABLE = "rows"
 

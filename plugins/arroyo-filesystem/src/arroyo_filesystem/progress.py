@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from arroyo_core.api import TableManager, TaskInfo
+from arroyo_core.api import StateTables, TaskInfo
 from arroyo_core.state import IncompatibleCheckpointError
 from arroyo_filesystem.formats.format import Format
 from arroyo_filesystem.splits import SplitPlan, deal, merge_ranges
@@ -53,7 +53,7 @@ class Progress:
     With `is_ordered`, subtask 0 reads all splits, one after the other.
     """
 
-    def __init__(self, tables: TableManager, task: TaskInfo, *, is_ordered: bool = False) -> None:
+    def __init__(self, tables: StateTables, task: TaskInfo, *, is_ordered: bool = False) -> None:
         self._task = task
         #: Among how many subtasks the splits are dealt.
         self._parallelism = 1 if is_ordered else task.parallelism

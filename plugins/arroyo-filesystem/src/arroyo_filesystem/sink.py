@@ -29,7 +29,7 @@ from arroyo_filesystem.staging import Staging, encode_files
 from arroyo_filesystem.writers.writer import check_writable
 
 if TYPE_CHECKING:
-    from arroyo_core.proto.state_pb2 import TableConfig
+    from arroyo_core.state import TableConfig
 
 TABLE = "files"
 _STARTED = "started"

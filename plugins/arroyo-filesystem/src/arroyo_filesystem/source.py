@@ -49,7 +49,7 @@ from arroyo_filesystem.splits import (
 )
 
 if TYPE_CHECKING:
-    from arroyo_core.proto.state_pb2 import TableConfig
+    from arroyo_core.state import TableConfig
 
 DEAD_LETTER_TABLE = "dead_letters"
 #: Footers of remote files are fetched at the same time; each is one or two small requests.

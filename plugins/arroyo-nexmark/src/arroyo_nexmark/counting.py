@@ -21,7 +21,7 @@ from arroyo_nexmark.pacing import Pace
 from arroyo_nexmark.splits import SPLITS, Slice, SplitCursor, owned_splits, owner_of
 
 if TYPE_CHECKING:
-    from arroyo_core.proto.state_pb2 import TableConfig
+    from arroyo_core.state import TableConfig
 
 #: The state table: `{split: next position}`, and under this key the size of a block.
 TABLE = "s"

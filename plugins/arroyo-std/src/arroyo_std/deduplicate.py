@@ -22,7 +22,7 @@ from arroyo_core.api import (
 from arroyo_core.api.units import format_duration_us
 from arroyo_core.api.updating import interleave_updates, make_updates, refuse_updating, row_ids, with_updating
 from arroyo_core.errors import ConfigError
-from arroyo_core.state import LastKeyValueView, timestamp_table_config
+from arroyo_core.state import timestamp_table_config
 from arroyo_std.aggregates.groups import Codes, Groups
 from arroyo_std.columns import check_column, check_unique
 from arroyo_std.row_values import is_nested, plain_rows, plain_schema
@@ -30,7 +30,7 @@ from arroyo_std.setting_texts import names_text
 from arroyo_std.windows.times import Times, times_us
 
 if TYPE_CHECKING:
-    from arroyo_core.proto.state_pb2 import TableConfig
+    from arroyo_core.state import TableConfig
 
 TABLE = "k"
 #: Longer than any stream, for keys that are never forgotten.
@@ -121,7 +121,7 @@ class Deduplicate(ArrowOperator):
         stream = ctx.input_schemas[0]
         self._time_column = stream.timestamp_column
         self._state = self._kept(stream)
-        self._view: LastKeyValueView = ctx.table_manager.get_last_key_value_table(TABLE)
+        self._view = ctx.table_manager.get_last_key_value_table(TABLE)
         self._cutoff_us: int | None = None
         watermark_us = ctx.last_present_watermark()
         if watermark_us is not None:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from arroyo_core.api import ArrowCollector, ArroyoSchema, OperatorContext
-from arroyo_core.state import ExpiringTimeKeyView, global_table_config, timestamp_table_config
+from arroyo_core.api import ArrowCollector, ArroyoSchema, ExpiringTimeKeyState, OperatorContext
+from arroyo_core.state import global_table_config, timestamp_table_config
 from arroyo_std.windows.progress import NEVER_US, FiringProgress, progress_view, restore_progress
 from arroyo_std.windows.times import times_us
 
 if TYPE_CHECKING:
-    from arroyo_core.proto.state_pb2 import TableConfig
+    from arroyo_core.state import TableConfig
 
 PROGRESS_TABLE = "p"
 ROWS_TABLE = "t"
@@ -56,7 +56,7 @@ class EventGroups:
             raise ValueError("rows that wait for the watermark need an event time")
         self._time_column = schema.timestamp_column
         self._finish = finish
-        view: ExpiringTimeKeyView = ctx.table_manager.get_expiring_time_key_table(ROWS_TABLE)
+        view = ctx.table_manager.get_expiring_time_key_table(ROWS_TABLE)
         self._rows = _WaitingRows(view, self._time_column, reduce)
         self._view = progress_view(ctx, PROGRESS_TABLE)
         stored = restore_progress(self._view.get_restored(), task=ctx.task_info)
@@ -95,7 +95,7 @@ class EventGroups:
 class _WaitingRows:
     """Rows of this epoch in memory, those of earlier ones in a table."""
 
-    def __init__(self, view: ExpiringTimeKeyView, time_column: str, reduce: Reduce | None) -> None:
+    def __init__(self, view: ExpiringTimeKeyState, time_column: str, reduce: Reduce | None) -> None:
         self._view = view
         self._time_column = time_column
         self._reduce = reduce

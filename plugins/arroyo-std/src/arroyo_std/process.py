@@ -27,7 +27,7 @@ from arroyo_std.row_values import is_nested
 from arroyo_std.setting_texts import names_text
 
 if TYPE_CHECKING:
-    from arroyo_core.proto.state_pb2 import TableConfig
+    from arroyo_core.state import TableConfig
 
 STATE_TABLE = "s"
 TIMERS_TABLE = "t"

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from arroyo_core.api import ArrowCollector, ArroyoSchema, OperatorContext
-from arroyo_core.state import ExpiringTimeKeyView, LastKeyValueView
+from arroyo_core.api import ArrowCollector, ArroyoSchema, ExpiringTimeKeyState, LastKeyValueState, OperatorContext
 from arroyo_std.aggregates.groups import Groups
 from arroyo_std.ranking import ranks_in_groups
 from arroyo_std.windows.times import TIME_TYPE, Times, times_us
@@ -36,7 +35,7 @@ class KeyedState:
     columns, so the batch that came in will do.
     """
 
-    def __init__(self, view: LastKeyValueView, schema: pa.Schema) -> None:
+    def __init__(self, view: LastKeyValueState, schema: pa.Schema) -> None:
         self._view = view
         #: The key columns, then the columns of the state.
         self.schema = schema
@@ -61,7 +60,7 @@ class KeyedState:
 class Timers:
     """Moments of event time at which `on_timer` is to be called, by key. A key may have several; equal ones are one."""
 
-    def __init__(self, view: ExpiringTimeKeyView, schema: ArroyoSchema) -> None:
+    def __init__(self, view: ExpiringTimeKeyState, schema: ArroyoSchema) -> None:
         self._view = view
         self._schema = schema.schema
         self._keys = list(schema.key_columns or ())

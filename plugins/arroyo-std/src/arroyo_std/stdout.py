@@ -21,7 +21,7 @@ from arroyo_core.state import global_table_config
 from arroyo_std.rendering import Format, render_csv, render_json, render_table
 
 if TYPE_CHECKING:
-    from arroyo_core.proto.state_pb2 import TableConfig
+    from arroyo_core.state import TableConfig
 
 COMMIT_TABLE = "out"
 

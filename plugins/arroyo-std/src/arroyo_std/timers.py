@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from arroyo_core.api import ArroyoSchema
-from arroyo_core.state import ExpiringTimeKeyView
+from arroyo_core.api import ArroyoSchema, ExpiringTimeKeyState
 from arroyo_std.aggregates.groups import Groups
 
 Times = npt.NDArray[np.int64]
@@ -36,7 +35,7 @@ class KeyTimers:
     one too.
     """
 
-    def __init__(self, view: ExpiringTimeKeyView, schema: ArroyoSchema, *, grid_us: int) -> None:
+    def __init__(self, view: ExpiringTimeKeyState, schema: ArroyoSchema, *, grid_us: int) -> None:
         self._view = view
         self._schema = schema
         self._grid_us = max(grid_us, 1)

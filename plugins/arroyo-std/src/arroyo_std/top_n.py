@@ -30,7 +30,7 @@ from arroyo_std.top_n_windowed import WindowedTopN
 from arroyo_std.windows.layout import WINDOW_COLUMNS
 
 if TYPE_CHECKING:
-    from arroyo_core.proto.state_pb2 import TableConfig
+    from arroyo_core.state import TableConfig
 
 
 class Mode(StrEnum):

@@ -11,15 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from arroyo_core.api import ArrowCollector, ArroyoSchema, OperatorContext
+from arroyo_core.api import ArrowCollector, ArroyoSchema, DeleteKey, OperatorContext
 from arroyo_core.api.updating import make_updates, retract_mask, row_ids
-from arroyo_core.state import DeleteKey, KeyTimeView, LastKeyValueView, timestamp_table_config
+from arroyo_core.state import timestamp_table_config
 from arroyo_std.aggregates.groups import Codes, Groups, Mask
 from arroyo_std.ranking import Ranked, Ranking, ranks_in_groups
 from arroyo_std.row_values import group_rows, plain_rows, row_hashes
 
 if TYPE_CHECKING:
-    from arroyo_core.proto.state_pb2 import TableConfig
+    from arroyo_core.state import TableConfig
 
 GROUPS_TABLE = "g"
 LOG_TABLE = "r"
@@ -124,7 +124,7 @@ class AppendTopN:
         self._schema = rows.schema
         self._state = groups_schema(rows).schema
         self._changes = _Changes(ranking.partition_by, rank_column)
-        self._view: LastKeyValueView = ctx.table_manager.get_last_key_value_table(GROUPS_TABLE)
+        self._view = ctx.table_manager.get_last_key_value_table(GROUPS_TABLE)
         self._arrivals = ctx.epoch << 32
 
     def process(self, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector) -> None:
@@ -191,7 +191,7 @@ class RetractTopN:
         self._schema = rows.schema
         self._log = log_schema(rows).schema
         self._changes = _Changes(ranking.partition_by, rank_column)
-        self._view: KeyTimeView = ctx.table_manager.get_key_time_table(LOG_TABLE)
+        self._view = ctx.table_manager.get_key_time_table(LOG_TABLE)
 
     def process(self, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector) -> None:
         changed = plain_rows(batch, self._schema)

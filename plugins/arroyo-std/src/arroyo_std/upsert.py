@@ -20,14 +20,14 @@ from arroyo_core.api import (
 )
 from arroyo_core.api.updating import is_updating, retract_mask, without_updating
 from arroyo_core.errors import ConfigError
-from arroyo_core.state import LastKeyValueView, timestamp_table_config
+from arroyo_core.state import timestamp_table_config
 from arroyo_std.aggregates.groups import Groups
 from arroyo_std.columns import check_column, check_unique
 from arroyo_std.row_values import ROW_HASH, is_nested, plain_rows, plain_schema, row_hashes
 from arroyo_std.setting_texts import names_text, schema_text
 
 if TYPE_CHECKING:
-    from arroyo_core.proto.state_pb2 import TableConfig
+    from arroyo_core.state import TableConfig
 
 TABLE = "k"
 DELETED = "_deleted"
@@ -97,7 +97,7 @@ class Upsert(ArrowOperator):
         self._is_updating = is_updating(stream)
         self._output = ctx.output_schema.schema
         self._state = self._state_schema(stream)
-        self._view: LastKeyValueView = ctx.table_manager.get_last_key_value_table(TABLE)
+        self._view = ctx.table_manager.get_last_key_value_table(TABLE)
 
     def _state_schema(self, stream: ArroyoSchema) -> pa.Schema:
         columns = plain_schema(without_updating(stream).schema)

@@ -28,7 +28,7 @@ from arroyo_std.sql import Expression, check_expressions, compile_expressions
 from arroyo_std.watermark_progress import StoredProgress, WatermarkProgress, restore_progress
 
 if TYPE_CHECKING:
-    from arroyo_core.proto.state_pb2 import TableConfig
+    from arroyo_core.state import TableConfig
 
 STATE_TABLE = "s"
 

@@ -32,7 +32,7 @@ from arroyo_std.sql_functions import UserFunctions
 from arroyo_std.window_clauses import WindowClauses, find_clauses
 
 if TYPE_CHECKING:
-    from arroyo_core.proto.state_pb2 import TableConfig
+    from arroyo_core.state import TableConfig
 
 #: The number of each row, by which results find their rows again: windows sort them.
 _ROW = "__row"

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from arroyo_core.api import OperatorContext
-from arroyo_core.state import DeleteKey, DeleteTimeKey, KeyTimeView
+from arroyo_core.api import DeleteKey, DeleteTimeKey, OperatorContext
 from arroyo_std.aggregates.groups import Codes, Groups
 from arroyo_std.joins.layout import Mask, Rows, Side
 from arroyo_std.joins.pairs import Ranges, TimeIndex
@@ -60,7 +59,7 @@ class KeyedTable:
 
     def __init__(self, side: Side, ctx: OperatorContext) -> None:
         self._side = side
-        self._view: KeyTimeView = ctx.table_manager.get_key_time_table(side.name)
+        self._view = ctx.table_manager.get_key_time_table(side.name)
 
     def insert(self, rows: pa.RecordBatch) -> None:
         self._view.insert(rows)

@@ -26,7 +26,7 @@ from arroyo_std.windows.progress import NEVER_US, FiringProgress, progress_view,
 from arroyo_std.windows.times import Times, times_us
 
 if TYPE_CHECKING:
-    from arroyo_core.proto.state_pb2 import TableConfig
+    from arroyo_core.state import TableConfig
 
 PROGRESS_TABLE = "p"
 

@@ -12,7 +12,6 @@ from arroyo_core.api import END_OF_TIME_US, ArrowCollector, ArroyoSchema, Operat
 from arroyo_core.api.units import format_duration_us
 from arroyo_core.api.updating import refuse_updating
 from arroyo_core.errors import ConfigError
-from arroyo_core.state import ExpiringTimeKeyView
 from arroyo_std.joins.layout import LEFT, RIGHT, SIDE_NAMES, JoinLayout, JoinSettings, Mask, Side
 from arroyo_std.joins.pairs import equal_ranges, shared_codes
 from arroyo_std.joins.timed import TimedJoin, emit, need_event_times
@@ -93,9 +92,7 @@ class WindowJoin(TimedJoin):
 
     def open(self, layout: JoinLayout, ctx: OperatorContext) -> None:
         manager = ctx.table_manager
-        self._views: list[ExpiringTimeKeyView] = [
-            manager.get_expiring_time_key_table(side.name) for side in layout.sides
-        ]
+        self._views = [manager.get_expiring_time_key_table(side.name) for side in layout.sides]
 
     def last_times_us(self, index: int, times: Times) -> Times:
         return self._last_moments(times) + self._window.allowed_lateness_us

@@ -39,7 +39,7 @@ from arroyo_std.windows.times import Times, times_us
 from arroyo_std.windows.windowed import OUTPUT_ROWS, UNLIMITED
 
 if TYPE_CHECKING:
-    from arroyo_core.proto.state_pb2 import TableConfig
+    from arroyo_core.state import TableConfig
 
 AGGREGATES_TABLE = "a"
 TIMERS_TABLE = "t"

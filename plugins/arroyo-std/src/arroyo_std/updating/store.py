@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from arroyo_core.api import ArroyoSchema, Registry
+from arroyo_core.api import ArroyoSchema, LastKeyValueState, Registry
 from arroyo_core.api.updating import (
     UPDATING_META,
     interleave_updates,
@@ -18,7 +18,6 @@ from arroyo_core.api.updating import (
     with_updating,
     without_updating,
 )
-from arroyo_core.state import LastKeyValueView
 from arroyo_std.aggregates.groups import Codes, Groups, Mask
 from arroyo_std.aggregates.keys import check_names, key_fields
 from arroyo_std.aggregates.partials import ROWS, partial_schema
@@ -96,7 +95,7 @@ class UpdatingStore:
     """Adds rows and takes them back, tells what has changed, and forgets groups that were idle for long."""
 
     def __init__(
-        self, layout: UpdatingLayout, view: LastKeyValueView, timers: KeyTimers | None, *, ttl_us: int
+        self, layout: UpdatingLayout, view: LastKeyValueState, timers: KeyTimers | None, *, ttl_us: int
     ) -> None:
         self._layout = layout
         self._view = view
@@ -203,7 +202,7 @@ class _Pending:
 class _Flush:
     """One flush: old and new states of every group that had rows, side by side."""
 
-    def __init__(self, layout: UpdatingLayout, view: LastKeyValueView, appends: Delta, retracts: Delta) -> None:
+    def __init__(self, layout: UpdatingLayout, view: LastKeyValueState, appends: Delta, retracts: Delta) -> None:
         self._layout = layout
         self._view = view
         joined = _concat([appends.keys, retracts.keys])

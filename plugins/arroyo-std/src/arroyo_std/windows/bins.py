@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from arroyo_core.state import ExpiringTimeKeyView
+from arroyo_core.api import ExpiringTimeKeyState
 from arroyo_std.aggregates.groups import Groups
 from arroyo_std.windows.layout import WINDOW_START, WindowLayout
 from arroyo_std.windows.times import Times, times_us
@@ -56,7 +56,7 @@ class BinStore:
     that many epochs have added to is merged, so that a key has a bounded number of rows in it.
     """
 
-    def __init__(self, layout: WindowLayout, view: ExpiringTimeKeyView) -> None:
+    def __init__(self, layout: WindowLayout, view: ExpiringTimeKeyState) -> None:
         self._layout = layout
         self._view = view
         self._pending: list[_Run] = []

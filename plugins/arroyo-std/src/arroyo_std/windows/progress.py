@@ -13,9 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from arroyo_core.api import END_OF_TIME_US, OperatorContext, TaskInfo
+from arroyo_core.api import END_OF_TIME_US, OperatorContext, PartitionedKeyedState, TaskInfo
 from arroyo_core.api.hashing import hash_batch, subtasks_of
-from arroyo_core.state import PartitionedKeyedView
 from arroyo_std.windows.times import Times
 
 #: Before all times.
@@ -39,15 +38,14 @@ class StoredProgress:
     floors: tuple[Floor, ...] = ()
 
 
-def progress_view(ctx: OperatorContext, table: str) -> PartitionedKeyedView[int, StoredProgress]:
+def progress_view(ctx: OperatorContext, table: str) -> PartitionedKeyedState[int, StoredProgress]:
     """What subtasks stored, by their index: each one's own, and after a change of the parallelism that of all.
 
     What subtasks of a higher parallelism left behind belongs to nobody, and goes.
     """
-    view: PartitionedKeyedView[int, StoredProgress] = ctx.table_manager.get_partitioned_keyed_state(
+    return ctx.table_manager.get_partitioned_keyed_state(
         table, lambda subtask: subtask, key_type=int, value_type=StoredProgress
     )
-    return view
 
 
 def restore_progress(stored: Mapping[int, StoredProgress], *, task: TaskInfo) -> StoredProgress:

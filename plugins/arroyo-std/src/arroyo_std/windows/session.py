@@ -23,7 +23,7 @@ from arroyo_std.windows.times import TIME_TYPE, Times, time_array, times_us
 from arroyo_std.windows.windowed import UNLIMITED, WindowOperator, WindowSettings
 
 if TYPE_CHECKING:
-    from arroyo_core.proto.state_pb2 import TableConfig
+    from arroyo_core.state import TableConfig
 
 SESSIONS_TABLE = "s"
 TIMERS_TABLE = "t"

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from arroyo_core.api import ArroyoSchema
-from arroyo_core.state import ExpiringTimeKeyView, LastKeyValueView
+from arroyo_core.api import ArroyoSchema, ExpiringTimeKeyState, LastKeyValueState
 from arroyo_std.aggregates.groups import Groups, Mask
 from arroyo_std.aggregates.lists import flatten, gather
 from arroyo_std.timers import NO_TIMER, KeyTimers, timer_schema
@@ -58,8 +57,8 @@ class SessionStore:
         tables: SessionLayout,
         *,
         gap_us: int,
-        sessions: LastKeyValueView,
-        timers: ExpiringTimeKeyView,
+        sessions: LastKeyValueState,
+        timers: ExpiringTimeKeyState,
     ) -> None:
         self._layout = layout
         self._tables = tables

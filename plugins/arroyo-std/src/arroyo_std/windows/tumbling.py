@@ -23,7 +23,7 @@ from arroyo_std.windows.times import Times, floor_time, floor_to_grid, time_arra
 from arroyo_std.windows.windowed import UNLIMITED, WindowOperator, WindowSettings
 
 if TYPE_CHECKING:
-    from arroyo_core.proto.state_pb2 import TableConfig
+    from arroyo_core.state import TableConfig
 
 BINS_TABLE = "t"
 
