@@ -16,6 +16,7 @@ from arroyo_core.api.views import (
 
 K = TypeVar("K")
 V = TypeVar("V")
+ViewT = TypeVar("ViewT")
 
 
 class StateTables(Protocol):
@@ -74,6 +75,14 @@ class StateTables(Protocol):
 
     def get_last_key_value_table(self, name: str) -> LastKeyValueState:
         """The view of a generational expiring table: the last row of each key."""
+        ...
+
+    def get_view(self, name: str, kind: type[Any], view_type: type[ViewT], open_view: Callable[[Any], ViewT]) -> ViewT:
+        """The view of a table of a type that a plugin has added: `kind` is its `arroyo_core.state.Table`.
+
+        `open_view` is given the table, once; later calls give the same view. Raises `WrongTableKindError` if the table
+        is not of this kind, or its view is not of `view_type`.
+        """
         ...
 
     def insert_committing_data(self, name: str, data: bytes) -> None:

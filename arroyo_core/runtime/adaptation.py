@@ -15,7 +15,7 @@ from arroyo_core.proto.state_pb2 import CheckpointMetadata, OperatorCheckpointMe
 from arroyo_core.runtime.carried_chains import upgrade_carried
 from arroyo_core.runtime.carry import CARRIED
 from arroyo_core.runtime.comparison import OperatorChange, recorded_nodes
-from arroyo_core.state.config import uses_two_phase_commit
+from arroyo_core.state.table_types import uses_two_phase_commit
 
 
 def adapt_checkpoint(

@@ -28,8 +28,8 @@ from arroyo_core.runtime.setting_changes import (
     record_settings,
 )
 from arroyo_core.state.compatibility import derive_mismatch, derive_version_mismatch
-from arroyo_core.state.config import uses_two_phase_commit
 from arroyo_core.state.merge import operators_by_id, staged_bytes, table_files
+from arroyo_core.state.table_types import uses_two_phase_commit
 
 #: The property of a checkpoint that holds the pipeline's `RecordedNodes`.
 NODES = "nodes"

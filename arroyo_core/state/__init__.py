@@ -8,13 +8,16 @@ from arroyo_core.state.cache import WarmCache, default_warm_cache
 from arroyo_core.state.codec import MigratableState
 from arroyo_core.state.compaction import CompactionPolicy
 from arroyo_core.state.config import (
+    KEY_HASH_COLUMN,
+    OPERATION_COLUMN,
     global_table_config,
     global_table_config_with_version,
     timestamp_table_config,
 )
 from arroyo_core.state.expiring_time_key_map import ExpiringTimeKeyTable
 from arroyo_core.state.failures import EpochTakenError, FencedError, IncompatibleCheckpointError
-from arroyo_core.state.global_keyed_map import GlobalKeyedTable, GlobalKeyedTableCheckpointer, GlobalKeyedView
+from arroyo_core.state.global_keyed_map import GlobalKeyedTable, GlobalKeyedTableCheckpointer
+from arroyo_core.state.global_keyed_view import GlobalKeyedView
 from arroyo_core.state.key_views import KeyTimeView, LastKeyValueView
 from arroyo_core.state.keys import hash_key
 from arroyo_core.state.merge import merge_operator_metadata
@@ -34,11 +37,15 @@ from arroyo_core.state.protocol import Resolution, ResolutionKind
 from arroyo_core.state.staged import commit_data
 from arroyo_core.state.storage import Driver, StorageProvider, StoredFile, get_storage_provider
 from arroyo_core.state.storage_kinds import StorageKind
+from arroyo_core.state.table import Table, TableCheckpointer, TableOpening
 from arroyo_core.state.table_manager import TableManager
+from arroyo_core.state.table_types import add_table_type
 from arroyo_core.state.time_views import ExpiringTimeKeyView
 from arroyo_core.state.transience import backoff_s, is_transient
 
 __all__ = [
+    "KEY_HASH_COLUMN",
+    "OPERATION_COLUMN",
     "BackingStore",
     "CheckpointMessage",
     "CommitData",
@@ -75,11 +82,15 @@ __all__ = [
     "StorageKind",
     "StorageProvider",
     "StoredFile",
+    "Table",
+    "TableCheckpointer",
     "TableConfig",
     "TableData",
     "TableManager",
     "TableMessage",
+    "TableOpening",
     "WarmCache",
+    "add_table_type",
     "backoff_s",
     "commit_data",
     "default_warm_cache",

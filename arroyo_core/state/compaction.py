@@ -13,21 +13,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby, pairwise
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from arroyo_core.ids import KeyRange
 from arroyo_core.proto.state_pb2 import StateFile
 from arroyo_core.state.chunks import combine, cut_rows
-from arroyo_core.state.config import OPERATION_COLUMN
-from arroyo_core.state.expiring_time_key_map import ExpiringTimeKeyTable
-from arroyo_core.state.files import MAX_FILE_BYTES, key_hashes, key_range_parts, sort_by_key_hash
-from arroyo_core.state.global_keyed_map import GLOBAL_KEY_VALUE_SCHEMA, GlobalKeyedTable
-from arroyo_core.state.keys import group_codes
-from arroyo_core.state.messages import Compacted, OperationCode
+from arroyo_core.state.files import MAX_FILE_BYTES, key_hashes, key_range_parts
+from arroyo_core.state.messages import Compacted
 from arroyo_core.state.references import carry_forward, file_order, live_range, narrow, overlaps_range
-from arroyo_core.state.rows import operations
+from arroyo_core.state.table import Table
 
 #: How much larger than its file a table is in memory, where nobody has recorded it.
 _GUESSED_COMPRESSION = 4
@@ -91,17 +87,14 @@ def live_bytes(file: StateFile, whole_bytes: int) -> int:
     return max(1, whole_bytes * (end - start + 1) // span)
 
 
-def choose_compaction(
-    table: GlobalKeyedTable | ExpiringTimeKeyTable, *, epoch: int, policy: CompactionPolicy
-) -> Callable[[], Compacted] | None:
+def choose_compaction(table: Table[Any], *, epoch: int, policy: CompactionPolicy) -> Callable[[], Compacted] | None:
     """What merges the files that `choose_files` says into new files of `epoch`; None if there is nothing to merge.
 
     It may be called in another thread, while the table is read and written to: the table itself
     changes only when it takes the result, with `swap_compacted`.
     """
     key_range = table.access.task_info.key_range
-    shadows = isinstance(table, ExpiringTimeKeyTable) and table.format.is_generational
-    table.carried = carry_forward(table.carried, key_range=key_range, shadows=shadows)
+    table.carried = carry_forward(table.carried, key_range=key_range, shadows=table.is_shadowing)
     chosen = choose_files(table.carried, policy)
     if not chosen:
         return None
@@ -110,14 +103,13 @@ def choose_compaction(
 
 
 def _compact(
-    table: GlobalKeyedTable | ExpiringTimeKeyTable,
+    table: Table[Any],
     chosen: Sequence[StateFile],
     *,
     epoch: int,
     policy: CompactionPolicy,
     is_oldest: bool,
 ) -> Compacted:
-    timestamp_column = table.format.schema.timestamp_column if isinstance(table, ExpiringTimeKeyTable) else None
     written: list[StateFile] = []
     for rows in merge_slices(table, chosen, is_oldest=is_oldest, max_bytes=policy.max_merge_bytes):
         for part in split_rows(rows, max_rows=policy.max_file_rows, max_bytes=policy.max_file_bytes):
@@ -127,7 +119,7 @@ def _compact(
                 epoch=epoch,
                 state_version=chosen[-1].state_version,
                 compaction_generation=max(file.compaction_generation for file in chosen) + 1,
-                timestamp_column=timestamp_column,
+                timestamp_column=table.timestamp_column,
                 part=len(written),
             )
             # The merged rows are as old as the newest of them, not as new as this epoch.
@@ -137,7 +129,7 @@ def _compact(
 
 
 def merge_slices(
-    table: GlobalKeyedTable | ExpiringTimeKeyTable, files: Sequence[StateFile], *, is_oldest: bool, max_bytes: int
+    table: Table[Any], files: Sequence[StateFile], *, is_oldest: bool, max_bytes: int
 ) -> Iterator[pa.Table]:
     """As `merge_files`, in slices by key hash of about `max_bytes` in memory, in order; only one is held at a time.
 
@@ -146,19 +138,17 @@ def merge_slices(
     readers = table.access.for_each(files, table.access.rewriter)
     for key_range in slice_key_ranges(files, table.access.task_info.key_range, max_bytes=max_bytes):
         parts = table.access.for_each(readers, partial(_read_range, key_range))
-        yield _merge(table, files, parts, is_oldest=is_oldest)
+        yield table.merge_rows(files, parts, is_oldest=is_oldest)
 
 
-def merge_files(
-    table: GlobalKeyedTable | ExpiringTimeKeyTable, files: Sequence[StateFile], *, is_oldest: bool
-) -> pa.Table:
+def merge_files(table: Table[Any], files: Sequence[StateFile], *, is_oldest: bool) -> pa.Table:
     """All that is live of neighbouring files, oldest first, as one sorted table.
 
     With `is_oldest` nothing older exists: deletes have done their work and are left out.
     """
     key_range = table.access.task_info.key_range
     parts = table.access.for_each(files, lambda file: table.access.read(file, key_range))
-    return _merge(table, files, parts, is_oldest=is_oldest)
+    return table.merge_rows(files, parts, is_oldest=is_oldest)
 
 
 def _read_range(key_range: KeyRange, read: Callable[[KeyRange], pa.Table]) -> pa.Table:
@@ -208,56 +198,3 @@ def _runs(files: Sequence[StateFile], policy: CompactionPolicy) -> list[_SizedRu
             level, limit = level + 1, limit * policy.fan_in
         runs.append(_SizedRun(run, level, run[0].state_version))
     return runs
-
-
-def _merge(
-    table: GlobalKeyedTable | ExpiringTimeKeyTable,
-    files: Sequence[StateFile],
-    parts: Sequence[pa.Table],
-    *,
-    is_oldest: bool,
-) -> pa.Table:
-    """What is live of some rows of each of the files."""
-    if isinstance(table, ExpiringTimeKeyTable):
-        return _merge_expiring(table, files, parts, is_oldest=is_oldest)
-    return _merge_global(parts, is_oldest=is_oldest)
-
-
-def _merge_global(parts: Sequence[pa.Table], *, is_oldest: bool) -> pa.Table:
-    plain = [_plain(part.select(GLOBAL_KEY_VALUE_SCHEMA.names)) for part in parts]
-    rows = sort_by_key_hash(pa.concat_tables([GLOBAL_KEY_VALUE_SCHEMA.empty_table(), *plain]))
-    if rows.num_rows == 0:
-        return rows
-    codes = group_codes(key_hashes(rows), [rows.column("key")])
-    newest = np.empty(int(codes.max()) + 1, dtype=np.int64)
-    newest[codes] = np.arange(rows.num_rows)
-    keep = np.zeros(rows.num_rows, dtype=np.bool_)
-    keep[newest] = True
-    if is_oldest:
-        keep &= operations(rows) == OperationCode.INSERT
-    return combine(rows.filter(pa.array(keep)))
-
-
-def _merge_expiring(
-    table: ExpiringTimeKeyTable, files: Sequence[StateFile], parts: Sequence[pa.Table], *, is_oldest: bool
-) -> pa.Table:
-    live = []
-    for file, read in zip(files, parts, strict=True):
-        rows = _plain(table.live_rows(file, read))
-        if table.format.is_generational and file.HasField("live_from_us") and rows.num_rows:
-            rows = _mark_expired(table, rows, file.live_from_us)
-        live.append(rows)
-    rows = pa.concat_tables([table.format.empty(), *live])
-    return combine(table.settle(rows, is_oldest=is_oldest, cutoff_us=None))
-
-
-def _mark_expired(table: ExpiringTimeKeyTable, rows: pa.Table, live_from_us: int) -> pa.Table:
-    """Expired rows of a last-value table as deletes: they hide older rows of their key, and no more."""
-    codes = operations(rows).copy()
-    codes[table.format.times_us(rows) < live_from_us] = OperationCode.DELETE_KEY
-    index = rows.schema.get_field_index(OPERATION_COLUMN)
-    return rows.set_column(index, rows.schema.field(index), pa.array(codes))
-
-
-def _plain(rows: pa.Table) -> pa.Table:
-    return rows.replace_schema_metadata(None)

@@ -107,16 +107,6 @@ def decode_expiring_config(config: TableConfig) -> ExpiringKeyedTimeTableConfig:
     return ExpiringKeyedTimeTableConfig.FromString(config.config)
 
 
-def uses_two_phase_commit(config: TableConfig) -> bool:
-    """Whether the table carries commit data."""
-    return config.table_type == TableType.GLOBAL_KEY_VALUE and decode_global_config(config).uses_two_phase_commit
-
-
-def is_partitioned(config: TableConfig) -> bool:
-    """Whether each key of the table belongs to one subtask."""
-    return config.table_type == TableType.GLOBAL_KEY_VALUE and decode_global_config(config).partitioned
-
-
 def _check_name(name: str) -> str:
     if not name or not all(part.isalnum() for part in name.replace("-", "_").split("_") if part):
         raise ConfigError(f"table name {name!r} must be letters, digits, '_' and '-'", value=name)

@@ -7,7 +7,7 @@ A table declared `generational` holds one row per key: the last.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -15,49 +15,72 @@ import pyarrow as pa
 
 from arroyo_core.api.signals import Watermark
 from arroyo_core.proto.state_pb2 import (
-    ExpiringKeyedTimeTableSubtaskCheckpointMetadata,
     StateFile,
     TableConfig,
     TableSubtaskCheckpointMetadata,
     TableType,
 )
 from arroyo_core.state.chunks import combine, cut_rows, take_rows
-from arroyo_core.state.config import KEY_HASH_COLUMN, decode_expiring_config, decode_schema
+from arroyo_core.state.config import KEY_HASH_COLUMN, OPERATION_COLUMN, decode_expiring_config, decode_schema
 from arroyo_core.state.failures import StateValueError, WrongTableKindError
-from arroyo_core.state.file_access import FileAccess
 from arroyo_core.state.files import MAX_FILE_BYTES, key_hashes, key_range_parts, sort_by_key_hash
 from arroyo_core.state.key_views import KeyTimeView, LastKeyValueView
-from arroyo_core.state.messages import CheckpointMessage, Compacted, RecordBatchData, StateMessage, TableData
-from arroyo_core.state.references import carry_forward, file_order
-from arroyo_core.state.rows import RowFormat
+from arroyo_core.state.late_columns import has_columns
+from arroyo_core.state.messages import CheckpointMessage, OperationCode, RecordBatchData, TableData
+from arroyo_core.state.references import carry_forward
+from arroyo_core.state.rows import RowFormat, operations
 from arroyo_core.state.runs import Run, later
+from arroyo_core.state.table import Table, TableOpening
 from arroyo_core.state.time_views import ExpiringTimeKeyView, UnreadRows
 
 ExpiringView = ExpiringTimeKeyView | KeyTimeView | LastKeyValueView
-Send = Callable[[StateMessage], None]
 
 #: An epoch's change is sorted and written in parts of about this size.
 PART_BYTES = 64 * 2**20
 
 
-class ExpiringTimeKeyTable:
+class ExpiringTimeKeyTable(Table[ExpiringView]):
     """One expiring table of one subtask."""
 
     table_type = TableType.EXPIRING_KEYED_TIME_TABLE
+    type_name = "EXPIRING_KEYED_TIME_TABLE"
 
-    def __init__(self, *, name: str, config: TableConfig, access: FileAccess, files: Sequence[StateFile]) -> None:
-        settings = decode_expiring_config(config)
-        self.name = name
-        self.access = access
+    def __init__(self, opening: TableOpening) -> None:
+        settings = decode_expiring_config(opening.config)
         self.retention_us = settings.retention_us
         self.format = RowFormat(
-            table=name,
+            table=opening.name,
             schema=decode_schema(settings.schema),
             is_generational=settings.generational,
-            unkeyed_hash=access.task_info.key_range.start,
+            unkeyed_hash=opening.access.task_info.key_range.start,
         )
-        #: Live files inside this subtask's key range, oldest first.
-        self.carried = carry_forward(files, key_range=access.task_info.key_range, shadows=self.format.is_generational)
+        self.is_shadowing = self.format.is_generational
+        self.timestamp_column = self.format.schema.timestamp_column
+        super().__init__(opening)
+
+    @classmethod
+    def file_schema(cls, config: TableConfig) -> pa.Schema:
+        settings = decode_expiring_config(config)
+        schema = decode_schema(settings.schema)
+        return RowFormat(settings.table_name, schema, settings.generational, unkeyed_hash=0).file_schema
+
+    @classmethod
+    def derive_mismatch(cls, written: TableConfig, declared: TableConfig) -> str | None:
+        """Retention and descriptions may change freely. Columns that are not known yet are compared later."""
+        if not has_columns(declared):
+            return None
+        before, now = decode_expiring_config(written), decode_expiring_config(declared)
+        old, new = decode_schema(before.schema), decode_schema(now.schema)
+        facts = [
+            ("columns", [f"{f.name} {f.type}" for f in old.schema], [f"{f.name} {f.type}" for f in new.schema]),
+            ("key columns", old.key_columns, new.key_columns),
+            ("event-time column", old.timestamp_column, new.timestamp_column),
+            ("generational", before.generational, now.generational),
+        ]
+        for what, found, wanted in facts:
+            if found != wanted:
+                return f"has {what} {found} in the checkpoint, and is declared with {wanted}"
+        return None
 
     def cutoff_us(self, watermark_us: int | None) -> int | None:
         """Rows before this are past retention; None while there is no watermark or no event time."""
@@ -65,7 +88,7 @@ class ExpiringTimeKeyTable:
             return None
         return watermark_us - self.retention_us
 
-    def time_view(self, watermark: Watermark | None, send: Send) -> ExpiringTimeKeyView:
+    def time_view(self, watermark: Watermark | None) -> ExpiringTimeKeyView:
         if self.format.schema.timestamp_column is None:
             raise WrongTableKindError(f"table {self.name!r} has no event-time column: it has no view by time")
         self._refuse_generational("a view by time")
@@ -75,30 +98,21 @@ class ExpiringTimeKeyTable:
             unread=self._unread(),
             cutoff_us=self._restore_cutoff(watermark),
             retention_us=self.retention_us,
-            send=send,
         )
 
-    def key_time_view(self, watermark: Watermark | None, send: Send) -> KeyTimeView:
+    def key_time_view(self, watermark: Watermark | None) -> KeyTimeView:
         self._need_keys("a view by key")
         self._refuse_generational("a view of all rows of a key")
-        cutoff_us = self._restore_cutoff(watermark)
-        return KeyTimeView(table=self.name, row_format=self.format, runs=self._runs(), cutoff_us=cutoff_us, send=send)
+        return KeyTimeView(row_format=self.format, runs=self._runs(), cutoff_us=self._restore_cutoff(watermark))
 
-    def last_key_value_view(self, send: Send) -> LastKeyValueView:
+    def last_key_value_view(self) -> LastKeyValueView:
         self._need_keys("a view by key")
         if not self.format.is_generational:
             raise WrongTableKindError(
                 f"table {self.name!r} must be declared with generational=True to hold the last row of each key"
             )
         generation = max((file.epoch for file in self.carried), default=0) + 1
-        return LastKeyValueView(
-            table=self.name,
-            row_format=self.format,
-            runs=self._runs(),
-            generation=generation,
-            cutoff_us=None,
-            send=send,
-        )
+        return LastKeyValueView(row_format=self.format, runs=self._runs(), generation=generation, cutoff_us=None)
 
     def checkpointer(self) -> ExpiringTimeKeyTableCheckpointer:
         return ExpiringTimeKeyTableCheckpointer(self)
@@ -111,11 +125,26 @@ class ExpiringTimeKeyTable:
         live = sort_by_key_hash(self.format.expire(rows, cutoff_us))
         return self.format.resolve_deletes(live, keep_deletes=not is_oldest)
 
-    def swap_compacted(self, compacted: Compacted) -> None:
-        """Let new files stand for those they were made of."""
-        replaced = {(file.path, file.live_key_start) for file in compacted.replaced}
-        kept = [file for file in self.carried if (file.path, file.live_key_start) not in replaced]
-        self.carried = sorted([*kept, *compacted.files], key=file_order)
+    def merge_rows(self, files: Sequence[StateFile], parts: Sequence[pa.Table], *, is_oldest: bool) -> pa.Table:
+        live = []
+        for file, read in zip(files, parts, strict=True):
+            rows = self.live_rows(file, read).replace_schema_metadata(None)
+            if self.is_shadowing and file.HasField("live_from_us") and rows.num_rows:
+                rows = self._mark_expired(rows, file.live_from_us)
+            live.append(rows)
+        rows = pa.concat_tables([self.format.empty(), *live])
+        return combine(self.settle(rows, is_oldest=is_oldest, cutoff_us=None))
+
+    def _mark_expired(self, rows: pa.Table, live_from_us: int) -> pa.Table:
+        """Expired rows of a last-value table as deletes: they hide older rows of their key, and no more."""
+        codes = operations(rows).copy()
+        codes[self.format.times_us(rows) < live_from_us] = OperationCode.DELETE_KEY
+        index = rows.schema.get_field_index(OPERATION_COLUMN)
+        return rows.set_column(index, rows.schema.field(index), pa.array(codes))
+
+    def to_people(self, rows: pa.Table) -> pa.Table:
+        """The columns of the user."""
+        return pa.Table.from_batches([self.format.decode(rows)])
 
     def read(self, file: StateFile) -> pa.Table:
         """The live rows of a file; of a generational table also expired ones, which still hide older rows."""
@@ -182,29 +211,26 @@ class ExpiringTimeKeyTableCheckpointer:
             raise StateValueError(f"table {self._table.name!r} holds rows; it takes no {type(data).__name__}")
         self._rows.append(data.rows)
 
-    def finish(
-        self, message: CheckpointMessage, *, expired_before_us: int | None = None
-    ) -> tuple[TableSubtaskCheckpointMetadata, int]:
-        """Write the change, if there is any; returns the table's part of the checkpoint and the bytes written.
-
-        Rows of earlier epochs before `expired_before_us` are dropped; those of this epoch are not.
-        """
-        table = self._table
-        cutoff_us = table.cutoff_us(message.watermark_us)
+    def finish(self, message: CheckpointMessage) -> tuple[TableSubtaskCheckpointMetadata, int]:
+        """As `TableCheckpointer.finish`; then drops what is past retention from the view."""
+        table, view = self._table, self._table.view
+        cutoff_us, expired_before_us = table.cutoff_us(message.watermark_us), None
+        if view is not None:
+            for data in view.take_changes(cutoff_us):
+                self.insert_data(data)
+            # Of earlier epochs, rows before it go; those of this epoch do not.
+            expired_before_us = view.expired_before_us
         table.carried = carry_forward(
             table.carried,
             key_range=table.access.task_info.key_range,
             cutoff_us=later(cutoff_us, expired_before_us),
-            shadows=table.format.is_generational,
+            shadows=table.is_shadowing,
         )
         written = self._write(message, cutoff_us)
         table.carried.extend(written)
-        metadata = TableSubtaskCheckpointMetadata(
-            subtask_index=table.access.task_info.task_index,
-            table_type=TableType.EXPIRING_KEYED_TIME_TABLE,
-            expiring_keyed_time=ExpiringKeyedTimeTableSubtaskCheckpointMetadata(files=table.carried),
-        )
-        return metadata, sum(file.size_bytes for file in written)
+        if view is not None:
+            view.handle_checkpointed(cutoff_us)
+        return table.subtask_metadata(), sum(file.size_bytes for file in written)
 
     def _check_owner(self, rows: pa.Table) -> None:
         """A row that another subtask owns would be restored there, or nowhere: better no checkpoint than that."""

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
-import msgspec
 import pyarrow as pa
 
 from arroyo_core.ids import TaskInfo
-from arroyo_core.proto.state_pb2 import CheckpointMetadata, OperatorCheckpointMetadata, StateFile, TableType
+from arroyo_core.proto.state_pb2 import CheckpointMetadata, OperatorCheckpointMetadata, StateFile
 from arroyo_core.state import paths
 from arroyo_core.state.compaction import merge_files
-from arroyo_core.state.expiring_time_key_map import ExpiringTimeKeyTable
 from arroyo_core.state.failures import DamagedStateError, MissingFileError, NoRegisteredTableError
 from arroyo_core.state.file_access import FileAccess
-from arroyo_core.state.global_keyed_map import GlobalKeyedTable
 from arroyo_core.state.merge import operators_by_id, staged_bytes, table_files
 from arroyo_core.state.parquet import ParquetBackend
 from arroyo_core.state.protocol import JobFacts
 from arroyo_core.state.storage import StorageProvider
+from arroyo_core.state.table import Table, TableOpening
+from arroyo_core.state.table_types import table_class, type_name
 from arroyo_core.state.verification import Verifier
 
 #: The column of a diff that says what happened to a row: `+` it came, `-` it went.
@@ -128,7 +128,7 @@ def summarize_tables(metadata: CheckpointMetadata) -> list[TableSummary]:
                 TableSummary(
                     operator=operator.operator_metadata.operator_id,
                     table=name,
-                    kind=TableType.Name(table.table_type).lower(),
+                    kind=type_name(table.table_type).lower(),
                     files=len(files),
                     rows=sum(file.rows for file in files.values()),
                     bytes_live=sum(file.size_bytes for file in files.values()) + staged_bytes(table),
@@ -154,13 +154,7 @@ def read_table(storage: StorageProvider, metadata: CheckpointMetadata, operator_
         known = ", ".join(sorted(operator.table_checkpoint_metadata)) or "none"
         raise NoRegisteredTableError(f"operator {operator_id!r} has no table {table!r} (it has: {known})")
     opened = _open(storage, metadata.job_id, operator, table)
-    if isinstance(opened, ExpiringTimeKeyTable):
-        rows = merge_files(opened, opened.carried, is_oldest=True)
-        return pa.Table.from_batches([opened.format.decode(rows)])
-    rows = merge_files(opened, opened.carried, is_oldest=True)
-    return pa.table(
-        {name: pa.array([_as_json(data) for data in rows.column(name).to_pylist()], pa.string()) for name in _PAIR}
-    ).sort_by("key")
+    return opened.to_people(merge_files(opened, opened.carried, is_oldest=True))
 
 
 def diff_tables(before: pa.Table, after: pa.Table) -> pa.Table:
@@ -173,9 +167,6 @@ def diff_tables(before: pa.Table, after: pa.Table) -> pa.Table:
     return rows.add_column(0, CHANGE_COLUMN, changes)
 
 
-_PAIR = ("key", "value")
-
-
 def _files(metadata: CheckpointMetadata) -> Iterator[tuple[str, str, StateFile]]:
     for operator in metadata.operators:
         for name, table in operator.table_checkpoint_metadata.items():
@@ -183,28 +174,23 @@ def _files(metadata: CheckpointMetadata) -> Iterator[tuple[str, str, StateFile]]
                 yield operator.operator_metadata.operator_id, name, file
 
 
-def _open(
-    storage: StorageProvider, job_id: str, operator: OperatorCheckpointMetadata, name: str
-) -> GlobalKeyedTable | ExpiringTimeKeyTable:
+def _open(storage: StorageProvider, job_id: str, operator: OperatorCheckpointMetadata, name: str) -> Table[Any]:
     identity = operator.operator_metadata
     task = TaskInfo(
         job_id=job_id, operator_id=identity.operator_id, operator_name="inspection", task_index=0, parallelism=1
     )
-    access = FileAccess(storage=storage, task_info=task)
     config, found = operator.table_configs[name], operator.table_checkpoint_metadata[name]
-    files = list(table_files(found))
-    if found.table_type == TableType.EXPIRING_KEYED_TIME_TABLE:
-        return ExpiringTimeKeyTable(name=name, config=config, access=access, files=files)
-    return GlobalKeyedTable(name=name, config=config, access=access, files=files)
-
-
-def _as_json(data: bytes) -> str:
-    value = msgspec.msgpack.decode(data, strict=False)
-    try:
-        return msgspec.json.encode(value).decode()
-    except (TypeError, ValueError):
-        # JSON has no word for it, such as a mapping with keys that are no text: Python's will do for people.
-        return repr(value)
+    return table_class(found.table_type)(
+        TableOpening(
+            name=name,
+            config=config,
+            access=FileAccess(storage=storage, task_info=task),
+            files=table_files(found),
+            written=config,
+            # It is read as it was written, whoever owns its keys.
+            written_parallelism=task.parallelism,
+        )
+    )
 
 
 def _counted(table: pa.Table) -> dict[str, tuple[dict[str, object], int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,7 @@ from arroyo_core.api.operations import DataOperation, DeleteKey, Insert
 from arroyo_core.api.views import KeyTimeState, LastKeyValueState, Matches
 from arroyo_core.state.chunks import cut_chunks, take_rows
 from arroyo_core.state.keys import Mask, Rows
-from arroyo_core.state.messages import OperationCode, RecordBatchData, StateMessage, TableMessage
+from arroyo_core.state.messages import OperationCode, RecordBatchData
 from arroyo_core.state.rows import RowFormat, operations
 from arroyo_core.state.runs import Run, RunSet, is_live, later
 
@@ -22,20 +22,19 @@ CHECKPOINTS_TO_EVICT = 16
 class KeyTimeView(KeyTimeState):
     """All rows of each key; its methods are described by `KeyTimeState`."""
 
+    #: Only a view by time removes all rows before some time.
+    expired_before_us: int | None = None
+
     def __init__(
         self,
         *,
-        table: str,
         row_format: RowFormat,
         runs: list[Run],
         cutoff_us: int | None,
-        send: Callable[[StateMessage], None],
     ) -> None:
-        self._table = table
         self._format = row_format
         self._cutoff_us = cutoff_us
         self._checkpoints = 0
-        self._send = send
         self._runs = RunSet(row_format, self._choose)
         for run in runs:
             self._runs.restore(run)
@@ -92,10 +91,9 @@ class KeyTimeView(KeyTimeState):
     def expire(self, watermark_us: int, retention_us: int) -> None:
         self._cutoff_us = later(self._cutoff_us, watermark_us - retention_us)
 
-    def flush(self, cutoff_us: int | None) -> None:
-        """Send the change to the checkpoint: it is kept once, among the rows that are looked up."""
-        for run in self._runs.changed():
-            self._send(TableMessage(self._table, RecordBatchData(run.all_rows(self._format))))
+    def take_changes(self, cutoff_us: int | None) -> list[RecordBatchData]:
+        """All that the checkpoint has to write: it is kept once, among the rows that are looked up."""
+        return [RecordBatchData(run.all_rows(self._format)) for run in self._runs.changed()]
 
     def handle_checkpointed(self, cutoff_us: int | None) -> None:
         """Free the memory of rows past retention; looks at every row, so not each time."""
@@ -134,21 +132,20 @@ class KeyTimeView(KeyTimeState):
 class LastKeyValueView(LastKeyValueState):
     """The last row of each key; its methods are described by `LastKeyValueState`."""
 
+    #: Only a view by time removes all rows before some time.
+    expired_before_us: int | None = None
+
     def __init__(
         self,
         *,
-        table: str,
         row_format: RowFormat,
         runs: list[Run],
         generation: int,
         cutoff_us: int | None,
-        send: Callable[[StateMessage], None],
     ) -> None:
-        self._table = table
         self._format = row_format
         self._generation = generation
         self._cutoff_us = cutoff_us
-        self._send = send
         self._runs = RunSet(row_format, self._choose)
         for run in runs:
             self._runs.restore(run)
@@ -190,11 +187,10 @@ class LastKeyValueView(LastKeyValueState):
     def expire(self, watermark_us: int, retention_us: int) -> None:
         self._cutoff_us = later(self._cutoff_us, watermark_us - retention_us)
 
-    def flush(self, cutoff_us: int | None) -> None:
-        """Send the change to the checkpoint: it is kept once, among the rows that are looked up."""
-        for run in self._runs.changed():
-            rows = self._format.for_file(run.all_rows(self._format), self._generation)
-            self._send(TableMessage(self._table, RecordBatchData(rows)))
+    def take_changes(self, cutoff_us: int | None) -> list[RecordBatchData]:
+        """All that the checkpoint has to write: it is kept once, among the rows that are looked up."""
+        changed = (run.all_rows(self._format) for run in self._runs.changed())
+        return [RecordBatchData(self._format.for_file(rows, self._generation)) for rows in changed]
 
     def handle_checkpointed(self, cutoff_us: int | None) -> None:
         """Rows past retention stop to count; their memory goes when their run is merged."""

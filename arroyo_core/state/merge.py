@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from arroyo_core.errors import StateError
 from arroyo_core.proto.state_pb2 import (
-    ExpiringKeyedTimeTableCheckpointMetadata,
-    GlobalKeyedTableTaskCheckpointMetadata,
     OperatorCheckpointMetadata,
     OperatorMetadata,
     StagedFile,
@@ -15,10 +13,8 @@ from arroyo_core.proto.state_pb2 import (
     SubtaskCheckpointMetadata,
     TableCheckpointMetadata,
     TableSubtaskCheckpointMetadata,
-    TableType,
 )
-from arroyo_core.state.config import uses_two_phase_commit
-from arroyo_core.state.references import merge_references
+from arroyo_core.state.table_types import table_class, uses_two_phase_commit
 
 
 def merge_operator_metadata(subtasks: Sequence[SubtaskCheckpointMetadata]) -> OperatorCheckpointMetadata:
@@ -72,33 +68,29 @@ def join_subtasks(subtasks: Sequence[SubtaskCheckpointMetadata]) -> OperatorChec
 
 
 def table_files(table: TableCheckpointMetadata) -> Sequence[StateFile]:
-    """The file references of a table of either kind, oldest first."""
-    if table.table_type == TableType.GLOBAL_KEY_VALUE:
-        return table.global_keyed.files
-    return table.expiring_keyed_time.files
+    """The data files of a table, oldest first."""
+    return table_class(table.table_type).files(table)
 
 
 def staged_files(table: TableCheckpointMetadata) -> Sequence[StagedFile]:
     """The files that hold commit data of a table."""
-    return list(table.global_keyed.commit_files_by_subtask.values())
+    return list(table_class(table.table_type).staged(table).files.values())
 
 
 def needed_files(table: TableCheckpointMetadata) -> list[StateFile | StagedFile]:
     """Every file that a table of a checkpoint refers to."""
-    return [*table_files(table), *staged_files(table)]
+    return table_class(table.table_type).files_to_keep(table)
 
 
 def staged_bytes(table: TableCheckpointMetadata) -> int:
     """How much commit data a table has, in the metadata and in files."""
-    inline = sum(len(data) for data in table.global_keyed.commit_data_by_subtask.values())
-    return inline + sum(file.size_bytes for file in staged_files(table))
+    staged = table_class(table.table_type).staged(table)
+    return sum(map(len, staged.inline.values())) + sum(file.size_bytes for file in staged.files.values())
 
 
 def clear_staged(table: TableCheckpointMetadata) -> None:
     """Forget the commit data of a table."""
-    if table.table_type == TableType.GLOBAL_KEY_VALUE:
-        table.global_keyed.commit_data_by_subtask.clear()
-        table.global_keyed.commit_files_by_subtask.clear()
+    table_class(table.table_type).clear_staged(table)
 
 
 def operators_by_id(operators: Sequence[OperatorCheckpointMetadata]) -> Mapping[str, OperatorCheckpointMetadata]:
@@ -106,24 +98,4 @@ def operators_by_id(operators: Sequence[OperatorCheckpointMetadata]) -> Mapping[
 
 
 def _merge_table(parts: Sequence[TableSubtaskCheckpointMetadata]) -> TableCheckpointMetadata:
-    kind = parts[0].table_type
-    if kind == TableType.GLOBAL_KEY_VALUE:
-        files = merge_references(file for part in parts for file in part.global_keyed.files)
-        staged = {
-            part.subtask_index: part.global_keyed.commit_data
-            for part in parts
-            if part.global_keyed.HasField("commit_data")
-        }
-        in_files = {
-            part.subtask_index: part.global_keyed.commit_file
-            for part in parts
-            if part.global_keyed.HasField("commit_file")
-        }
-        merged = GlobalKeyedTableTaskCheckpointMetadata(
-            files=files, commit_data_by_subtask=staged, commit_files_by_subtask=in_files
-        )
-        return TableCheckpointMetadata(table_type=kind, global_keyed=merged)
-    files = merge_references(file for part in parts for file in part.expiring_keyed_time.files)
-    return TableCheckpointMetadata(
-        table_type=kind, expiring_keyed_time=ExpiringKeyedTimeTableCheckpointMetadata(files=files)
-    )
+    return table_class(parts[0].table_type).merge_checkpoint_metadata(parts)

@@ -1,9 +1,9 @@
-"""What views tell the table manager, and what a row of state does."""
+"""What tables tell their checkpointers, and what a row of state does."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 import pyarrow as pa
@@ -53,10 +53,9 @@ class CommitData:
 
 @dataclass(frozen=True, slots=True)
 class KeyedData:
-    """One key of a global table with its new value; None deletes it. Both are msgpack."""
+    """Keys of a global table with their new values; None deletes a key. Both are msgpack."""
 
-    key: bytes
-    value: bytes | None
+    changes: Mapping[bytes, bytes | None] = field(repr=False)
 
 
 TableData = RecordBatchData | CommitData | KeyedData
@@ -64,7 +63,7 @@ TableData = RecordBatchData | CommitData | KeyedData
 
 @dataclass(frozen=True, slots=True)
 class TableMessage:
-    """Data for one table, in the order it happened."""
+    """Data for one table that does not come from its view."""
 
     table: str
     data: TableData
@@ -72,7 +71,7 @@ class TableMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointMessage:
-    """The epoch ends: write what was sent since the last one."""
+    """The epoch ends: write what changed since the last one."""
 
     epoch: int
     min_epoch: int

@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 from arroyo_core.api.views import PartitionedKeyedState
 from arroyo_core.ids import TaskInfo
 from arroyo_core.state.failures import StateValueError
-from arroyo_core.state.global_keyed_map import GlobalKeyedTable, GlobalKeyedView, StoredValues
-from arroyo_core.state.messages import StateMessage
+from arroyo_core.state.global_keyed_view import GlobalKeyedView, StoredValues
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -26,25 +25,26 @@ class PartitionedKeyedView(GlobalKeyedView[K, V], PartitionedKeyedState[K, V]):
     def __init__(
         self,
         *,
-        table: GlobalKeyedTable,
+        table: str,
+        restored: StoredValues,
+        is_handed_over: bool,
         owner: Callable[[K], int],
+        task: TaskInfo,
         key_type: Any,
         value_type: Any,
-        send: Callable[[StateMessage], None],
+        state_version: int,
     ) -> None:
-        stored = table.read(value_type)
         super().__init__(
-            table=table.name,
-            stored=StoredValues([]) if table.is_handed_over else stored,
+            table=table,
+            stored=StoredValues([]) if is_handed_over else restored,
             key_type=key_type,
             value_type=value_type,
-            state_version=table.state_version,
-            send=send,
+            state_version=state_version,
         )
-        self._task: TaskInfo = table.access.task_info
+        self._task = task
         self._owner = owner
-        self._restored = stored
-        if table.is_handed_over:
+        self._restored = restored
+        if is_handed_over:
             for key, value in self._restored_items():
                 if owner(key) == self._task.task_index:
                     self.insert(key, value)

@@ -9,18 +9,10 @@ import hashlib
 
 from arroyo_core.errors import StateError
 from arroyo_core.proto.state_pb2 import OperatorCheckpointMetadata, StagedFile
-from arroyo_core.state.config import uses_two_phase_commit
 from arroyo_core.state.failures import DamagedStateError, MissingFileError
 from arroyo_core.state.paths import check_reference
 from arroyo_core.state.storage import StorageProvider
-
-#: Commit data of one subtask and table goes into a file of its own from here on.
-MAX_INLINE_BYTES = 64 * 1024
-
-
-def is_inline(data: bytes) -> bool:
-    """Whether commit data is kept in the metadata itself."""
-    return len(data) <= MAX_INLINE_BYTES
+from arroyo_core.state.table_types import table_class, uses_two_phase_commit
 
 
 def commit_data(
@@ -35,8 +27,9 @@ def commit_data(
     found: dict[str, dict[int, bytes]] = {}
     for name, table in operator.table_checkpoint_metadata.items():
         if uses_two_phase_commit(operator.table_configs[name]):
-            found[name] = dict(table.global_keyed.commit_data_by_subtask)
-            for subtask, file in table.global_keyed.commit_files_by_subtask.items():
+            staged = table_class(table.table_type).staged(table)
+            found[name] = dict(staged.inline)
+            for subtask, file in staged.files.items():
                 if storage is None:
                     raise StateError(f"table {name!r} has staged {file.path}: give the storage to read it from")
                 check_reference(job_id, file.path)

@@ -8,11 +8,12 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from arroyo_core.api.deprecated import warn_define_table
 from arroyo_core.api.schema import ArroyoSchema
 from arroyo_core.api.signals import Watermark
+from arroyo_core.api.state_tables import StateTables
 from arroyo_core.ids import TaskInfo
 from arroyo_core.proto.state_pb2 import (
     OperatorCheckpointMetadata,
@@ -20,21 +21,16 @@ from arroyo_core.proto.state_pb2 import (
     SubtaskCheckpointMetadata,
     TableConfig,
     TableSubtaskCheckpointMetadata,
-    TableType,
 )
 from arroyo_core.state.cache import WarmCache
 from arroyo_core.state.compaction import CompactionPolicy, choose_compaction
 from arroyo_core.state.compatibility import derive_mismatch
-from arroyo_core.state.config import is_partitioned
-from arroyo_core.state.expiring_time_key_map import (
-    ExpiringTimeKeyTable,
-    ExpiringTimeKeyTableCheckpointer,
-    ExpiringView,
-)
+from arroyo_core.state.expiring_time_key_map import ExpiringTimeKeyTable
 from arroyo_core.state.failures import IncompatibleCheckpointError, NoRegisteredTableError, WrongTableKindError
 from arroyo_core.state.file_access import FileAccess
 from arroyo_core.state.files import ReadCounts
-from arroyo_core.state.global_keyed_map import GlobalKeyedTable, GlobalKeyedTableCheckpointer, GlobalKeyedView
+from arroyo_core.state.global_keyed_map import GlobalKeyedTable
+from arroyo_core.state.global_keyed_view import GlobalKeyedView
 from arroyo_core.state.key_views import KeyTimeView, LastKeyValueView
 from arroyo_core.state.late_columns import has_columns, with_columns
 from arroyo_core.state.merge import join_subtasks, table_files
@@ -49,17 +45,19 @@ from arroyo_core.state.messages import (
 from arroyo_core.state.parquet import ParquetBackend
 from arroyo_core.state.partitioned import PartitionedKeyedView
 from arroyo_core.state.storage import StorageProvider
+from arroyo_core.state.table import Table, TableCheckpointer, TableOpening
+from arroyo_core.state.table_types import table_class, type_name
 from arroyo_core.state.time_views import ExpiringTimeKeyView
 
-Table = GlobalKeyedTable | ExpiringTimeKeyTable
-TableCheckpointer = GlobalKeyedTableCheckpointer | ExpiringTimeKeyTableCheckpointer
+TableT = TypeVar("TableT", bound=Table[Any])
+ViewT = TypeVar("ViewT")
 
 
-class TableManager:
+class TableManager(StateTables):
     """Opens an operator's tables from a checkpoint, hands out one view of each, and checkpoints them.
 
-    A table is read when its view is first asked for; one that is never asked for is carried
-    forward unread. Used by one thread.
+    What operators call is described by `StateTables`. A table is read when its view is first asked for; one that is
+    never asked for is carried forward unread. Used by one thread.
     """
 
     def __init__(
@@ -90,7 +88,6 @@ class TableManager:
             for name, config in tables.items()
             if has_columns(config)
         }
-        self._views: dict[str, Any] = {}
         self._checkpointers: dict[str, TableCheckpointer] = {}
         self._compactions: dict[str, Future[Compacted]] = {}
 
@@ -142,27 +139,21 @@ class TableManager:
         declared = self._configs.get(name)
         if declared is None:
             raise self._not_declared(name)
-        if declared.table_type != TableType.EXPIRING_KEYED_TIME_TABLE:
-            raise self._wrong_kind(name, "an expiring table")
+        if declared.table_type != ExpiringTimeKeyTable.table_type:
+            raise WrongTableKindError(f"{self._described(name)} is declared as {type_name(declared.table_type)}")
         config = with_columns(declared, schema)
         if has_columns(declared):
             if config != declared:
-                raise WrongTableKindError(
-                    f"table {name!r} of operator {self.task_info.operator_id!r} is declared with other columns"
-                )
+                raise WrongTableKindError(f"{self._described(name)} is declared with other columns")
             return
         mismatch = derive_mismatch(self._written[name], config) if name in self._files else None
         if mismatch is not None:
-            raise IncompatibleCheckpointError(f"table {name!r} of operator {self.task_info.operator_id!r} {mismatch}")
+            raise IncompatibleCheckpointError(f"{self._described(name)} {mismatch}")
         self._configs[name] = config
         self._tables[name] = self._make_table(name, config, list(self._files.get(name, [])))
 
     @property
     def state_id(self) -> str:
-        """Tells jobs apart: the same in all runs of a job, another one in every other place and incarnation of it.
-
-        Short, and made of letters and digits: for names of files and tables.
-        """
         identity = f"{self._access.storage.url}\n{self.task_info.job_id}"
         if self._incarnation:
             # An epoch of before there were incarnations is committed under the name by which it was staged.
@@ -174,70 +165,53 @@ class TableManager:
         """What opening views has read so far."""
         return self._access.counts
 
+    def get_view(
+        self, name: str, kind: type[TableT], view_type: type[ViewT], open_view: Callable[[TableT], ViewT]
+    ) -> ViewT:
+        table = self._table_of(name, kind)
+        view = table.view
+        if view is None:
+            view = table.view = open_view(table)
+        if type(view) is not view_type:
+            raise WrongTableKindError(
+                f"{self._described(name)} is in use as a {type(view).__name__}, "
+                f"it cannot also be a {view_type.__name__}"
+            )
+        return view
+
     def get_global_keyed_state(
         self, name: str, key_type: Any = None, value_type: Any = None
     ) -> GlobalKeyedView[Any, Any]:
-        """The view of a global keyed table; types, where given, check and build what is decoded."""
-        table = self._global(name)
-        if table.is_partitioned:
-            raise WrongTableKindError(
-                f"table {name!r} of operator {self.task_info.operator_id!r} is partitioned: "
-                "get_partitioned_keyed_state gives its view"
-            )
-        view: GlobalKeyedView[Any, Any] = self._view(
-            name, GlobalKeyedView, lambda: table.view(key_type, value_type, self.handle_message)
+        self._table_of(name, GlobalKeyedTable).check_partitioned(False)
+        return self.get_view(
+            name, GlobalKeyedTable, GlobalKeyedView, lambda table: table.keyed_view(key_type, value_type)
         )
-        return view
 
     def get_partitioned_keyed_state(
         self, name: str, owner: Callable[[Any], int], key_type: Any = None, value_type: Any = None
     ) -> PartitionedKeyedView[Any, Any]:
-        """The view of a partitioned table: of the keys for which `owner` gives the index of this subtask.
-
-        To be taken in every epoch, by all subtasks: see `PartitionedKeyedView`.
-        """
-        table = self._global(name)
-        if not table.is_partitioned:
-            raise WrongTableKindError(
-                f"table {name!r} of operator {self.task_info.operator_id!r} is not declared with is_partitioned=True"
-            )
-        view: PartitionedKeyedView[Any, Any] = self._view(
+        self._table_of(name, GlobalKeyedTable).check_partitioned(True)
+        return self.get_view(
             name,
+            GlobalKeyedTable,
             PartitionedKeyedView,
-            lambda: PartitionedKeyedView(
-                table=table, owner=owner, key_type=key_type, value_type=value_type, send=self.handle_message
-            ),
+            lambda table: table.partitioned_view(owner, key_type, value_type),
         )
-        return view
 
     def get_expiring_time_key_table(self, name: str, watermark: Watermark | None = None) -> ExpiringTimeKeyView:
-        """The view of an expiring table by event time; rows past retention at `watermark` are left out."""
-        table = self._expiring(name)
-        view: ExpiringTimeKeyView = self._view(
-            name, ExpiringTimeKeyView, lambda: table.time_view(watermark, self.handle_message)
-        )
-        return view
+        return self.get_view(name, ExpiringTimeKeyTable, ExpiringTimeKeyView, lambda table: table.time_view(watermark))
 
     def get_key_time_table(self, name: str, watermark: Watermark | None = None) -> KeyTimeView:
-        """The view of an expiring table by key, with all rows of a key."""
-        table = self._expiring(name)
-        view: KeyTimeView = self._view(name, KeyTimeView, lambda: table.key_time_view(watermark, self.handle_message))
-        return view
+        return self.get_view(name, ExpiringTimeKeyTable, KeyTimeView, lambda table: table.key_time_view(watermark))
 
     def get_last_key_value_table(self, name: str) -> LastKeyValueView:
-        """The view of a generational expiring table: the last row of each key."""
-        table = self._expiring(name)
-        view: LastKeyValueView = self._view(
-            name, LastKeyValueView, lambda: table.last_key_value_view(self.handle_message)
-        )
-        return view
+        return self.get_view(name, ExpiringTimeKeyTable, LastKeyValueView, ExpiringTimeKeyTable.last_key_value_view)
 
     def insert_committing_data(self, name: str, data: bytes) -> None:
-        """Stage what `handle_commit` will be given for this subtask; once per epoch and table."""
         self.handle_message(TableMessage(name, CommitData(data)))
 
     def handle_message(self, message: StateMessage) -> None:
-        """Take what a view, or a compaction, has to say to the next checkpoint."""
+        """Take what is for the next checkpoint and does not come from views: commit data, and compacted files."""
         if isinstance(message, TableMessage):
             self._checkpointer(message.table).insert_data(message.data)
         elif isinstance(message, CompactionMessage):
@@ -278,7 +252,8 @@ class TableManager:
                 f"operator {self.task_info.operator_id!r} never gave the columns of {', '.join(undefined)}: "
                 "declare them in tables(self, inputs)"
             )
-        self._check_partitioned()
+        for table in self._tables.values():
+            table.check_view()
         written = self._compact(epoch)
         tables: dict[str, TableSubtaskCheckpointMetadata] = {}
         for name in self._tables:
@@ -318,17 +293,6 @@ class TableManager:
             if compact is not None:
                 self._compactions[name] = _compaction_pool(os.getpid()).submit(compact)
 
-    def _check_partitioned(self) -> None:
-        """A partitioned table must be dealt out again when the parallelism changes: nobody may leave it unread."""
-        for name, table in self._tables.items():
-            if name in self._views or not isinstance(table, GlobalKeyedTable):
-                continue
-            if table.is_partitioned and table.has_stored_keys:
-                raise WrongTableKindError(
-                    f"table {name!r} of operator {self.task_info.operator_id!r} is partitioned: every subtask must "
-                    "take its view, with get_partitioned_keyed_state, in every epoch"
-                )
-
     def _compact(self, epoch: int) -> int:
         """Merge files of earlier epochs where there are too many; returns the bytes written."""
         compacted: dict[str, Compacted] = {}
@@ -341,66 +305,37 @@ class TableManager:
             self.handle_message(CompactionMessage(compacted))
         return sum(file.size_bytes for found in compacted.values() for file in found.files)
 
-    def _make_table(self, name: str, config: TableConfig, files: list[StateFile]) -> Table:
-        if config.table_type == TableType.EXPIRING_KEYED_TIME_TABLE:
-            return ExpiringTimeKeyTable(name=name, config=config, access=self._access, files=files)
-        former = self._written.get(name)
-        is_placed = former is not None and is_partitioned(former)
-        is_same = is_placed and self._written_parallelism == self.task_info.parallelism
-        return GlobalKeyedTable(
-            name=name,
-            config=config,
-            access=self._access,
-            files=files,
-            is_handed_over=is_partitioned(config) and bool(files) and not is_same,
+    def _make_table(self, name: str, config: TableConfig, files: list[StateFile]) -> Table[Any]:
+        return table_class(config.table_type)(
+            TableOpening(
+                name=name,
+                config=config,
+                access=self._access,
+                files=files,
+                written=self._written.get(name),
+                written_parallelism=self._written_parallelism,
+            )
         )
 
     def _finish(self, name: str, message: CheckpointMessage) -> tuple[TableSubtaskCheckpointMetadata, int]:
-        table, view = self._tables[name], self._views.get(name)
-        if isinstance(table, GlobalKeyedTable):
-            finished = self._global_checkpointer(name).finish(message)
-        else:
-            cutoff_us = table.cutoff_us(message.watermark_us)
-            expiring: ExpiringView | None = view
-            if expiring is not None:
-                expiring.flush(cutoff_us)
-            expired_us = expiring.expired_before_us if isinstance(expiring, ExpiringTimeKeyView) else None
-            finished = self._expiring_checkpointer(name).finish(message, expired_before_us=expired_us)
-            if expiring is not None:
-                expiring.handle_checkpointed(cutoff_us)
+        finished = self._checkpointer(name).finish(message)
         del self._checkpointers[name]
         return finished
 
     def _checkpointer(self, name: str) -> TableCheckpointer:
         checkpointer = self._checkpointers.get(name)
         if checkpointer is None:
-            checkpointer = self._table(name).checkpointer()
-            self._checkpointers[name] = checkpointer
+            checkpointer = self._checkpointers[name] = self._table(name).checkpointer()
         return checkpointer
 
-    def _global_checkpointer(self, name: str) -> GlobalKeyedTableCheckpointer:
-        checkpointer = self._checkpointer(name)
-        assert isinstance(checkpointer, GlobalKeyedTableCheckpointer)
-        return checkpointer
-
-    def _expiring_checkpointer(self, name: str) -> ExpiringTimeKeyTableCheckpointer:
-        checkpointer = self._checkpointer(name)
-        assert isinstance(checkpointer, ExpiringTimeKeyTableCheckpointer)
-        return checkpointer
-
-    def _global(self, name: str) -> GlobalKeyedTable:
+    def _table_of(self, name: str, kind: type[TableT]) -> TableT:
         table = self._table(name)
-        if not isinstance(table, GlobalKeyedTable):
-            raise self._wrong_kind(name, "a global keyed table")
+        if not isinstance(table, kind):
+            declared = type_name(table.table_type)
+            raise WrongTableKindError(f"{self._described(name)} is declared as {declared}, not as {kind.type_name}")
         return table
 
-    def _expiring(self, name: str) -> ExpiringTimeKeyTable:
-        table = self._table(name)
-        if not isinstance(table, ExpiringTimeKeyTable):
-            raise self._wrong_kind(name, "an expiring table")
-        return table
-
-    def _table(self, name: str) -> Table:
+    def _table(self, name: str) -> Table[Any]:
         table = self._tables.get(name)
         if table is None:
             raise self._not_declared(name)
@@ -415,23 +350,8 @@ class TableManager:
         declared = ", ".join(sorted(self._configs)) or "none"
         return NoRegisteredTableError(f"{operator} declares no table {name!r} (declared: {declared})")
 
-    def _view(self, name: str, kind: type[Any], make: Callable[[], Any]) -> Any:
-        view = self._views.get(name)
-        if view is None:
-            view = make()
-            self._views[name] = view
-        if type(view) is not kind:
-            raise WrongTableKindError(
-                f"table {name!r} of operator {self.task_info.operator_id!r} is in use as a {type(view).__name__}, "
-                f"it cannot also be a {kind.__name__}"
-            )
-        return view
-
-    def _wrong_kind(self, name: str, wanted: str) -> WrongTableKindError:
-        kind = TableType.Name(self._configs[name].table_type)
-        return WrongTableKindError(
-            f"table {name!r} of operator {self.task_info.operator_id!r} is declared as {kind}, not as {wanted}"
-        )
+    def _described(self, name: str) -> str:
+        return f"table {name!r} of operator {self.task_info.operator_id!r}"
 
 
 def _check_compatible(

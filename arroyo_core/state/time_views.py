@@ -14,7 +14,7 @@ from arroyo_core.api.signals import Watermark
 from arroyo_core.api.views import ExpiringTimeKeyState
 from arroyo_core.state.config import OPERATION_COLUMN
 from arroyo_core.state.failures import StateValueError
-from arroyo_core.state.messages import OperationCode, RecordBatchData, StateMessage, TableMessage
+from arroyo_core.state.messages import OperationCode, RecordBatchData
 from arroyo_core.state.rows import RowFormat
 from arroyo_core.state.runs import later
 from arroyo_core.state.time_runs import TimeRun, TimeRuns, Times, cut_run, merge_runs
@@ -49,16 +49,16 @@ class ExpiringTimeKeyView(ExpiringTimeKeyState):
         unread: list[UnreadRows],
         cutoff_us: int | None,
         retention_us: int,
-        send: Callable[[StateMessage], None],
     ) -> None:
         self._table = table
         self._format = row_format
         self._retention_us = retention_us
-        self._send = send
         self._inserted = TimeRuns(row_format)
         #: Written by an earlier checkpoint.
         self._written = TimeRuns(row_format)
-        #: Sent for this epoch's checkpoint.
+        #: Rows and deletes for this epoch's checkpoint, in the order it happened.
+        self._changes: list[RecordBatchData] = []
+        #: The rows among them.
         self._flushed = TimeRuns(row_format)
         #: Rows of earlier checkpoints before this time are expired.
         self.expired_before_us: int | None = None
@@ -86,7 +86,7 @@ class ExpiringTimeKeyView(ExpiringTimeKeyState):
         for half in (self._written, self._flushed):
             rows = pa.concat_tables([self._format.empty(), *(run.rows for run in half.take_all()), deletes])
             half.add(TimeRun.of_rows(self._format, self._format.resolve_deletes(rows, keep_deletes=False)))
-        self._send(TableMessage(self._table, RecordBatchData(deletes)))
+        self._changes.append(RecordBatchData(deletes))
 
     def get_min_time(self) -> int | None:
         # A bound of unread rows need not be the time of a row: what could hold the earliest time is read.
@@ -141,7 +141,7 @@ class ExpiringTimeKeyView(ExpiringTimeKeyState):
             self.expired_before_us = later(self.expired_before_us, max(int(run.times_us[-1]) for run in parts) + 1)
         for half in (self._written, self._flushed):
             sent = half.take_times(times_us)
-            self._send_deletes(sent)
+            self._record_deletes(sent)
             parts += sent
         parts += self._inserted.take_times(times_us)
         return [part for run in parts for part in self._format.decode_parts(run.rows)]
@@ -164,13 +164,19 @@ class ExpiringTimeKeyView(ExpiringTimeKeyState):
     def take_parts_before(self, time_us: int) -> list[pa.RecordBatch]:
         return [part for run in self._take_before(time_us) for part in self._format.decode_parts(run.rows)]
 
-    def flush(self, cutoff_us: int | None = None) -> None:
-        if cutoff_us is not None:
-            self._drop_before(cutoff_us)
-        self._send_inserted(self._inserted.take_all())
+    def flush(self) -> None:
+        self._flush(self._inserted.take_all())
 
     def flush_timestamp(self, timestamp_us: int) -> None:
-        self._send_inserted(self._inserted.take_times(np.array([timestamp_us], dtype=np.int64)))
+        self._flush(self._inserted.take_times(np.array([timestamp_us], dtype=np.int64)))
+
+    def take_changes(self, cutoff_us: int | None) -> list[RecordBatchData]:
+        """All that the checkpoint has to write; rows before `cutoff_us` are past retention."""
+        if cutoff_us is not None:
+            self._drop_before(cutoff_us)
+        self.flush()
+        changes, self._changes = self._changes, []
+        return changes
 
     def handle_checkpointed(self, cutoff_us: int | None) -> None:
         """The checkpoint was written: what was flushed is written now, what is past retention goes."""
@@ -185,7 +191,7 @@ class ExpiringTimeKeyView(ExpiringTimeKeyState):
         self._read(lambda rows: rows.first_us < time_us)
         written, flushed, inserted = (half.take_before(time_us) for half in self._halves())
         # Rows already handed to this epoch's checkpoint can only be taken back by deletes.
-        self._send_deletes(flushed)
+        self._record_deletes(flushed)
         self.expired_before_us = later(self.expired_before_us, time_us)
         return [*written, *flushed, *inserted]
 
@@ -217,20 +223,20 @@ class ExpiringTimeKeyView(ExpiringTimeKeyState):
     def _halves(self) -> tuple[TimeRuns, TimeRuns, TimeRuns]:
         return (self._written, self._flushed, self._inserted)
 
-    def _send_inserted(self, runs: list[TimeRun]) -> None:
+    def _flush(self, runs: list[TimeRun]) -> None:
         if runs:
             run = merge_runs(runs)
-            self._send(TableMessage(self._table, RecordBatchData(run.rows)))
+            self._changes.append(RecordBatchData(run.rows))
             self._flushed.add(run)
 
-    def _send_deletes(self, runs: list[TimeRun]) -> None:
+    def _record_deletes(self, runs: list[TimeRun]) -> None:
         if not runs:
             return
         rows = pa.concat_tables([run.rows for run in runs])
         index = rows.schema.get_field_index(OPERATION_COLUMN)
         codes = pa.array(np.full(rows.num_rows, OperationCode.DELETE_TIME_KEY, dtype=np.uint8))
         deletes = rows.set_column(index, rows.schema.field(index), codes)
-        self._send(TableMessage(self._table, RecordBatchData(deletes)))
+        self._changes.append(RecordBatchData(deletes))
 
     def _drop_before(self, cutoff_us: int) -> None:
         self._cutoff_us = later(self._cutoff_us, cutoff_us)

@@ -9,14 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from arroyo_core.errors import StateError
-from arroyo_core.proto.state_pb2 import CheckpointMetadata, StagedFile, StateFile, TableConfig, TableType
-from arroyo_core.state.config import decode_expiring_config, decode_schema
+from arroyo_core.proto.state_pb2 import CheckpointMetadata, StagedFile, StateFile, TableConfig
 from arroyo_core.state.files import FORMAT, FORMAT_KEY, VERSION_KEY, verify_file
-from arroyo_core.state.global_keyed_map import GLOBAL_KEY_VALUE_SCHEMA
 from arroyo_core.state.merge import staged_files, table_files
 from arroyo_core.state.parquet import ParquetBackend
-from arroyo_core.state.rows import RowFormat
 from arroyo_core.state.staged import read_staged
+from arroyo_core.state.table_types import table_class
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +116,7 @@ def _misfits(file: StateFile, config: TableConfig, reader: pq.ParquetFile) -> It
         yield f"holds version {facts.get(VERSION_KEY, b'?').decode()} of its values, not {file.state_version}"
     if reader.metadata.num_rows != file.rows:
         yield f"has {reader.metadata.num_rows} rows, not {file.rows}"
-    wanted = {field.name: field.type for field in _file_schema(config)}
+    wanted = {field.name: field.type for field in table_class(config.table_type).file_schema(config)}
     found = {field.name: field.type for field in reader.schema_arrow}
     for column, kind in wanted.items():
         if column not in found:
@@ -128,11 +126,3 @@ def _misfits(file: StateFile, config: TableConfig, reader: pq.ParquetFile) -> It
     extra = sorted(set(found) - set(wanted))
     if extra:
         yield f"has a column {extra[0]!r} that its table has not"
-
-
-def _file_schema(config: TableConfig) -> pa.Schema:
-    if config.table_type != TableType.EXPIRING_KEYED_TIME_TABLE:
-        return GLOBAL_KEY_VALUE_SCHEMA
-    settings = decode_expiring_config(config)
-    schema = decode_schema(settings.schema)
-    return RowFormat(settings.table_name, schema, settings.generational, unkeyed_hash=0).file_schema

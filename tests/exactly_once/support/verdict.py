@@ -13,7 +13,7 @@ from functools import lru_cache
 import pyarrow.parquet as pq
 
 from arroyo_core.state import ParquetBackend, get_storage_provider, inspection
-from arroyo_core.state.config import uses_two_phase_commit
+from arroyo_core.state.table_types import uses_two_phase_commit
 
 from .laboratory import JOB
 

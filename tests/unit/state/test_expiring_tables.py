@@ -266,8 +266,11 @@ def test_views_that_a_table_cannot_have_are_refused(storage):
         (lambda: manager.get_last_key_value_table("rows"), "generational=True"),
         (lambda: manager.get_key_time_table("last"), "holds the last row of each key"),
         (lambda: manager.get_key_time_table("unkeyed"), "has no key columns"),
-        (lambda: manager.get_key_time_table("global"), "declared as GLOBAL_KEY_VALUE, not as an expiring table"),
-        (lambda: manager.get_global_keyed_state("rows"), "not as a global keyed table"),
+        (
+            lambda: manager.get_key_time_table("global"),
+            "as GLOBAL_KEY_VALUE, not as EXPIRING_KEYED_TIME_TABLE",
+        ),
+        (lambda: manager.get_global_keyed_state("rows"), "not as GLOBAL_KEY_VALUE"),
     ]:
         with pytest.raises(StateError, match=message):
             call()

@@ -15,7 +15,7 @@ from arroyo_core.state import (
     MigratableState,
     StorageProvider,
     TableManager,
-    global_keyed_map,
+    global_keyed_view,
     global_table_config,
     global_table_config_with_version,
     merge_operator_metadata,
@@ -106,6 +106,27 @@ def test_an_epoch_without_change_writes_no_file_at_all(life, storage):
     assert checkpoint.bytes == 0
 
 
+@pytest.mark.parametrize("eager_rows", [1000, -1])
+def test_a_view_that_lives_on_reads_all_and_writes_each_change_once(life, monkeypatch, eager_rows):
+    monkeypatch.setattr(global_keyed_view, "EAGER_ROWS", eager_rows)
+    view = life.open()[0].get_global_keyed_state("t")
+    for key in "abc":
+        view.insert(key, [1])
+    life.take()
+    view.insert("a", [1])
+    view.insert("b", [2])
+    assert view.remove("c") == [1]
+    assert view.get_all() == {"a": [1], "b": [2]}
+    life.take()
+    view.insert("d", [4])
+    assert "c" not in view
+    checkpoint = life.take()
+    assert view.get_all() == {"a": [1], "b": [2], "d": [4]}
+    files = checkpoint.table_checkpoint_metadata["t"].global_keyed.files
+    assert [file.rows for file in files] == [3, 2, 1]
+    assert life.open()[0].get_global_keyed_state("t").get_all() == view.get_all()
+
+
 def test_a_manager_that_goes_on_without_reopening_loses_nothing(life):
     managers = life.open(2)
     for round_number in range(3):
@@ -173,7 +194,7 @@ def test_a_wrong_type_is_an_error_that_names_the_table(life):
 
 
 def test_large_tables_are_looked_up_without_decoding_them(life, monkeypatch):
-    monkeypatch.setattr(global_keyed_map, "EAGER_ROWS", 10)
+    monkeypatch.setattr(global_keyed_view, "EAGER_ROWS", 10)
     view = life.open()[0].get_global_keyed_state("t")
     for key in range(500):
         view.insert(key, key)

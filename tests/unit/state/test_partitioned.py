@@ -17,7 +17,7 @@ from arroyo_core.state import (
     PartitionedKeyedView,
     StorageProvider,
     TableManager,
-    global_keyed_map,
+    global_keyed_view,
     global_table_config,
     global_table_config_with_version,
     merge_operator_metadata,
@@ -82,7 +82,7 @@ changes = st.lists(st.tuples(st.integers(0, 30), st.one_of(st.none(), st.integer
 @given(epochs=st.lists(st.tuples(st.integers(1, 6), changes), min_size=1, max_size=10))
 def test_a_table_is_the_same_at_any_parallelism(eager_rows, begins_global, epochs):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(global_keyed_map, "EAGER_ROWS", eager_rows)
+        patch.setattr(global_keyed_view, "EAGER_ROWS", eager_rows)
         life, model = Life(), {}
         if begins_global:
             life.tables = GLOBAL
@@ -145,13 +145,13 @@ def test_a_key_without_an_owner_is_forgotten_when_the_parallelism_changes():
     life = Life()
     life.open(4)
     for index, manager in enumerate(life.managers):
-        manager._views.clear()
+        manager._tables["t"].view = None
         manager.get_partitioned_keyed_state("t", int).insert(index, index)
     life.take()
     life.open(2)
     views = []
     for manager in life.managers:
-        manager._views.clear()
+        manager._tables["t"].view = None
         manager._checkpointers.clear()
         views.append(manager.get_partitioned_keyed_state("t", int))
     assert [view.get_all() for view in views] == [{0: 0}, {1: 1}]
@@ -174,7 +174,7 @@ def test_a_partitioned_table_must_be_taken_in_every_epoch():
     life.take()
     for parallelism in (1, 2):
         life.open(parallelism)
-        life.managers[0]._views.clear()
+        life.managers[0]._tables["t"].view = None
         with pytest.raises(StateError, match="every subtask must take its view"):
             life.managers[0].checkpoint(2, 1, None)
 

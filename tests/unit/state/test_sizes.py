@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from arroyo_core.api.schema import ArroyoSchema
 from arroyo_core.errors import StateError
 from arroyo_core.ids import FULL_KEY_RANGE, KeyRange
-from arroyo_core.proto.state_pb2 import CheckpointMetadata, OperatorCheckpointMetadata, StateFile
+from arroyo_core.proto.state_pb2 import CheckpointMetadata, OperatorCheckpointMetadata, StateFile, TableType
 from arroyo_core.state import (
     StorageProvider,
     chunks,
     commit_data,
     compaction,
+    global_keyed_map,
     global_table_config,
     parquet,
-    staged,
 )
 from arroyo_core.state.codec import encode
 from arroyo_core.state.config import KEY_HASH_COLUMN
@@ -264,7 +264,7 @@ def commit_job(driver):
 
 
 def test_large_commit_data_is_staged_in_a_file_and_counted(monkeypatch):
-    monkeypatch.setattr(staged, "MAX_INLINE_BYTES", 100)
+    monkeypatch.setattr(global_keyed_map, "MAX_INLINE_BYTES", 100)
     driver = DictDriver()
     job = commit_job(driver)
     checkpoint = job.take(None, needs_commit=True)
@@ -284,7 +284,7 @@ def test_large_commit_data_is_staged_in_a_file_and_counted(monkeypatch):
 
 @pytest.mark.parametrize(("damage", "message"), [(None, "is missing"), (b"y" * 5000, "checksum"), (b"y", "1 bytes")])
 def test_damage_of_staged_commit_data_is_found(monkeypatch, damage, message):
-    monkeypatch.setattr(staged, "MAX_INLINE_BYTES", 100)
+    monkeypatch.setattr(global_keyed_map, "MAX_INLINE_BYTES", 100)
     driver = DictDriver()
     job = commit_job(driver)
     checkpoint = job.take(None, needs_commit=True)
@@ -303,7 +303,7 @@ def test_damage_of_staged_commit_data_is_found(monkeypatch, damage, message):
 
 
 def test_staged_files_live_as_long_as_their_epoch(monkeypatch):
-    monkeypatch.setattr(staged, "MAX_INLINE_BYTES", 100)
+    monkeypatch.setattr(global_keyed_map, "MAX_INLINE_BYTES", 100)
     driver = DictDriver()
     job = commit_job(driver)
     job.take(None, needs_commit=True)
@@ -319,7 +319,9 @@ def test_metadata_that_would_be_too_large_is_refused_with_what_takes_the_most(mo
     job = Job(StorageProvider("dict://", driver=DictDriver()), expiring_tables("t"))
     operator = OperatorCheckpointMetadata()
     operator.operator_metadata.operator_id = "wide"
-    files = operator.table_checkpoint_metadata["rows"].expiring_keyed_time.files
+    table = operator.table_checkpoint_metadata["rows"]
+    table.table_type = TableType.EXPIRING_KEYED_TIME_TABLE
+    files = table.expiring_keyed_time.files
     for number in range(50):
         files.add(path=f"job/checkpoints/1/table-{number}", checksum=bytes(32))
     monkeypatch.setattr(parquet, "MAX_METADATA_BYTES", 1000)

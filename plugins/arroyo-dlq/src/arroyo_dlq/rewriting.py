@@ -21,7 +21,7 @@ from arroyo_core.graph.plan import Edge, Node, Plan, Routing
 from arroyo_core.plugin import PluginSet
 from arroyo_core.runtime.assembly import construct
 from arroyo_core.runtime.pinned_udfs import plugins_for
-from arroyo_core.state.config import uses_two_phase_commit
+from arroyo_core.state.table_types import uses_two_phase_commit
 from arroyo_dlq.claims import ReplayError
 
 #: No id that a person writes has a dot.

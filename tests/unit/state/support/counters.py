@@ -1,0 +1,106 @@
+"""A type of tables as a plugin would give it, made of public names only: numbers by key, to which others are added.
+
+A checkpoint writes what was added since the last one, and a merge of files adds it up.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from arroyo_core.api.hashing import hash_columns
+from arroyo_core.state import KEY_HASH_COLUMN, OPERATION_COLUMN, RecordBatchData, Table, TableConfig, TableManager
+
+SCHEMA = pa.schema(
+    [
+        pa.field("key", pa.int64()),
+        pa.field("count", pa.int64()),
+        pa.field(KEY_HASH_COLUMN, pa.uint64(), nullable=False),
+        pa.field(OPERATION_COLUMN, pa.uint8(), nullable=False),
+    ]
+)
+
+
+def counters_config(unit: str = "rows") -> TableConfig:
+    return CountersTable.make_config(unit.encode())
+
+
+def get_counters(manager: TableManager, name: str) -> CountersView:
+    """What an operator calls in `on_start`, with `ctx.table_manager`."""
+    return manager.get_view(name, CountersTable, CountersView, CountersTable.counters)
+
+
+class CountersView:
+    def __init__(self, stored: pa.Table) -> None:
+        self.counts: dict[int, int] = {}
+        self._added: dict[int, int] = {}
+        for row in stored.to_pylist():
+            self.counts[row["key"]] = self.counts.get(row["key"], 0) + row["count"]
+
+    def add(self, key: int, count: int = 1) -> None:
+        for counts in (self.counts, self._added):
+            counts[key] = counts.get(key, 0) + count
+
+    def take_changes(self) -> RecordBatchData:
+        added, self._added = self._added, {}
+        return RecordBatchData(make_rows(pa.array(added.keys(), pa.int64()), pa.array(added.values(), pa.int64())))
+
+
+class CountersCheckpointer:
+    def __init__(self, table: CountersTable) -> None:
+        self._table = table
+        self._rows: list[pa.Table] = []
+
+    def insert_data(self, data):
+        self._rows.append(data.rows)
+
+    def finish(self, message):
+        table, written = self._table, []
+        if table.view is not None:
+            self.insert_data(table.view.take_changes())
+        rows = pa.concat_tables([SCHEMA.empty_table(), *self._rows])
+        if rows.num_rows:
+            written.append(table.access.write(rows, table_name=table.name, epoch=message.epoch))
+        table.carried.extend(written)
+        return table.subtask_metadata(), sum(file.size_bytes for file in written)
+
+
+class CountersTable(Table[CountersView]):
+    table_type = 1001
+    type_name = "COUNTERS"
+
+    @classmethod
+    def file_schema(cls, config):
+        return SCHEMA
+
+    @classmethod
+    def derive_mismatch(cls, written, declared):
+        if written.config == declared.config:
+            return None
+        return (
+            f"counts {written.config.decode()} in the checkpoint, and is declared to count {declared.config.decode()}"
+        )
+
+    def counters(self) -> CountersView:
+        parts = [self.access.read(file, self.access.task_info.key_range) for file in self.carried]
+        return CountersView(pa.concat_tables([SCHEMA.empty_table(), *_plain(parts)]))
+
+    def checkpointer(self):
+        return CountersCheckpointer(self)
+
+    def merge_rows(self, files, parts, *, is_oldest):
+        added = pa.concat_tables([SCHEMA.empty_table(), *_plain(parts)]).group_by("key").aggregate([("count", "sum")])
+        return make_rows(added["key"].combine_chunks(), added["count_sum"].combine_chunks())
+
+    def to_people(self, rows):
+        return rows.select(["key", "count"]).sort_by("key")
+
+
+def make_rows(keys: pa.Array, counts: pa.Array) -> pa.Table:
+    """As files hold them: sorted by the hash of the key."""
+    hashes = pa.array(hash_columns([keys]), pa.uint64())
+    inserts = pa.array([0] * len(keys), pa.uint8())
+    return pa.Table.from_arrays([keys, counts, hashes, inserts], schema=SCHEMA).sort_by(KEY_HASH_COLUMN)
+
+
+def _plain(parts):
+    return [part.select(SCHEMA.names).replace_schema_metadata(None) for part in parts]
