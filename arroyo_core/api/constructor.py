@@ -63,9 +63,18 @@ class OperatorConstructor(ABC, Generic[ConfigT]):
     #: Whether it makes sinks.
     is_sink: ClassVar[bool] = False
 
+    def resolve(self, config: ConfigT) -> ConfigT:
+        """The config that the plan carries, with what only the driver knows: absolute paths, a listing of files.
+
+        Called once, on the driver, before `with_config`. Must not change the config that it is given: return
+        a copy. Raises `ConfigError` naming the field. By default the config stays as it is.
+        """
+        return config
+
     @abstractmethod
     def with_config(self, config: ConfigT, registry: Registry) -> ConstructedOperator:
         """Check the config and make the operator; raise `ConfigError` naming the field otherwise.
 
-        Called on the driver to plan and on executors to run; must have no effect on the outside.
+        Called with the resolved config, on the driver to plan and on executors to run, any number of times.
+        Must not change the config, and must have no effect on the outside.
         """

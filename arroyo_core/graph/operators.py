@@ -17,6 +17,7 @@ from arroyo_core.graph.foreign import PluginBoundary
 from arroyo_core.graph.guarantees import NodeGuarantee
 from arroyo_core.graph.mistakes import Mistakes, nearest
 from arroyo_core.graph.plan import Setting
+from arroyo_core.graph.resolution import encode_config, warn_of_changed_config
 from arroyo_core.graph.spec import NodeSpec
 from arroyo_core.plugin import PluginSet, known_elsewhere
 
@@ -89,10 +90,19 @@ def construct_operator(
     message = _read_message(node, config_type, boundary)
     if message is None:
         return None
+    resolved = boundary.call("resolve", lambda: constructor.resolve(message), expected=config_type)
+    if resolved is None:
+        return None
+    before = encode_config(resolved)
     constructed = boundary.call(
-        "with_config", lambda: constructor.with_config(message, plugins.registry), expected=ConstructedOperator
+        "with_config", lambda: constructor.with_config(resolved, plugins.registry), expected=ConstructedOperator
     )
-    return _describe(node, constructed, message, boundary) if constructed else None
+    if constructed is None:
+        return None
+    config = encode_config(resolved)
+    if config != before:
+        warn_of_changed_config(node.operator)
+    return _describe(node, constructed, config, boundary)
 
 
 def _read_message(node: NodeSpec, config_type: type[Message], boundary: PluginBoundary) -> Message | None:
@@ -107,7 +117,7 @@ def _read_message(node: NodeSpec, config_type: type[Message], boundary: PluginBo
 
 
 def _describe(
-    node: NodeSpec, constructed: ConstructedOperator, message: Message, boundary: PluginBoundary
+    node: NodeSpec, constructed: ConstructedOperator, config: bytes, boundary: PluginBoundary
 ) -> PlannedOperator | None:
     is_sink: bool | None = False
     bounds: tuple[int, int | None] | None = (0, 0)
@@ -123,7 +133,7 @@ def _describe(
     return PlannedOperator(
         spec=node,
         constructed=constructed,
-        config=message.SerializeToString(deterministic=True),
+        config=config,
         boundary=boundary,
         is_sink=is_sink,
         least_inputs=least,

@@ -34,8 +34,8 @@ class Files:
         return SourceConstructor().with_config(self.source_config(path, **config), Registry())
 
     def source(self, path: object, **config: Any) -> SourceHarness:
-        # One message for all instances, as in a plan: the first constructor lists, the others do not.
-        message = self.source_config(path, **config)
+        # One resolved config for all instances, as in a plan: files are listed once.
+        message = SourceConstructor().resolve(self.source_config(path, **config))
         return SourceHarness(lambda: SourceConstructor().with_config(message, Registry()))
 
     def read(self, path: object, **config: Any) -> pa.Table:

@@ -260,7 +260,8 @@ def test_state_depends_on_the_place_the_format_and_how_files_were_cut(files: Any
 
 def test_a_source_goes_on_with_its_listing_under_another_path(files: Any, tmp_path: Path) -> None:
     _write(tmp_path / "a.csv", range(10))
-    configs = [files.source_config(path, batch_rows=2) for path in (tmp_path, f"{tmp_path}/*.csv")]
+    written = [files.source_config(path, batch_rows=2) for path in (tmp_path, f"{tmp_path}/*.csv")]
+    configs = [SourceConstructor().resolve(config) for config in written]
     harness = SourceHarness(lambda: SourceConstructor().with_config(configs[0], Registry()))
     first = harness.run(rows=4).table
     configs.pop(0)
@@ -318,9 +319,10 @@ def test_a_relative_path_is_made_absolute_once(files: Any, tmp_path: Path, monke
     _write(tmp_path / "a.csv", range(5))
     monkeypatch.chdir(tmp_path)
     config = files.source_config("a.csv")
-    resolve_source(config)
-    assert config.path == str(tmp_path / "a.csv")
-    assert [file.path for file in config.files] == [str(tmp_path / "a.csv")]
+    resolved = resolve_source(config)
+    assert resolved.path == str(tmp_path / "a.csv")
+    assert [file.path for file in resolved.files] == [str(tmp_path / "a.csv")]
+    assert (config.path, len(config.files)) == ("a.csv", 0)
 
 
 def test_columns_are_matched_by_name_and_cast_and_absent_ones_are_null(files: Any, tmp_path: Path) -> None:

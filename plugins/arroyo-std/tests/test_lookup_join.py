@@ -17,7 +17,7 @@ from arroyo_testing import FakeClock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arroyo_core.api import ArroyoSchema, Registry
+from arroyo_core.api import ArroyoSchema
 from arroyo_core.api.updating import UPDATING_META, make_updates, row_ids, with_updating
 from arroyo_core.errors import ConfigError, OperatorError, RetryHint
 
@@ -54,9 +54,9 @@ def test_the_path_of_the_table_means_the_drivers_folders_in_every_task(parquet, 
     monkeypatch.setenv("HOME", str(parquet.parent))
     monkeypatch.chdir(parquet.parent)
     config = join_pb2.LookupJoinConfig(on=[join_pb2.JoinKey(**pair) for pair in ON], table={"path": path})
-    LookupJoinConstructor().with_config(config, Registry())
     # What the plan sends to executors.
-    assert config.table.path == str(parquet)
+    assert LookupJoinConstructor().resolve(config).table.path == str(parquet)
+    assert config.table.path == path
 
 
 @pytest.mark.parametrize(

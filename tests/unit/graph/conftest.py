@@ -220,6 +220,32 @@ class KitchenConstructor(OperatorConstructor):
         return ConstructedOperator.from_operator(Map({}))
 
 
+class ResolvingConstructor(OperatorConstructor):
+    """Resolves `path` and counts; `is_former` does so in `with_config`, as constructors did before `resolve`."""
+
+    config_type = struct_pb2.Struct
+
+    def __init__(self, *, is_former=False):
+        self.is_former = is_former
+        self.resolved = 0
+
+    def resolve(self, config):
+        self.resolved += 1
+        if self.is_former:
+            return config
+        if "path" not in config:
+            raise ConfigError("path is needed", field="path")
+        resolved = struct_pb2.Struct()
+        resolved.CopyFrom(config)
+        resolved["path"] = "/absolute/" + config["path"]
+        return resolved
+
+    def with_config(self, config, registry):
+        if self.is_former:
+            config["path"] = "/absolute/" + config["path"]
+        return ConstructedOperator.from_operator(Map({"path": config["path"]}))
+
+
 @pytest.fixture
 def kitchen_type():
     return Kitchen
@@ -232,6 +258,8 @@ def plugins():
     with registry.registering(Origin("t-plugin", "1.0")):
         for name, operator in operators.items():
             registry.add(f"t.{name}", Constructor(operator))
+        registry.add("t.resolving", ResolvingConstructor())
+        registry.add("t.former", ResolvingConstructor(is_former=True))
         registry.add("t.kitchen", KitchenConstructor(Kitchen))
         registry.add("t.misused", KitchenConstructor(Misused))
     reports = [

@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from google.protobuf import struct_pb2
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -216,6 +217,27 @@ def test_a_misused_option_is_a_fault_of_the_plugin(mistakes, nodes):
     text = nodes(("a", "t.source", ""), ("b", "t.misused", "a", "config: {lapse: 10s}"), ("c", "t.sink", "b"))
     (error,) = mistakes(text)
     assert "is a duration, so it must be an int64; this is a fault of t-plugin 1.0" in error.message
+
+
+def test_a_plan_carries_the_config_as_the_driver_resolved_it_once(plan, nodes, plugins):
+    text = nodes(("a", "t.source", ""), ("b", "t.resolving", "a", "config: {path: in}"), ("c", "t.sink", "b"))
+    planned = plan(text)
+    assert dict(struct_pb2.Struct.FromString(planned.nodes["b"].config)) == {"path": "/absolute/in"}
+    assert plugins.constructor("t.resolving").resolved == 1
+
+
+def test_a_mistake_that_resolve_finds_has_its_place(mistakes, nodes):
+    text = nodes(("a", "t.source", ""), ("b", "t.resolving", "a", "config: {way: in}"), ("c", "t.sink", "b"))
+    (error,) = mistakes(text)
+    assert error.message == "path is needed"
+    assert error.at.line == 4
+
+
+def test_a_constructor_that_changes_its_config_is_warned_of_and_still_works(plan, nodes):
+    text = nodes(("a", "t.source", ""), ("b", "t.former", "a", "config: {path: in}"), ("c", "t.sink", "b"))
+    with pytest.warns(DeprecationWarning, match=r"with_config of t\.former changes its config.*resolve"):
+        planned = plan(text)
+    assert dict(struct_pb2.Struct.FromString(planned.nodes["b"].config)) == {"path": "/absolute/in"}
 
 
 def test_the_shape_of_the_graph_does_not_depend_on_the_environment(mistakes, nodes):

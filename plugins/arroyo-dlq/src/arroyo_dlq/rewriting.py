@@ -18,6 +18,7 @@ from arroyo_core.api.updating import is_updating
 from arroyo_core.errors import PluginError
 from arroyo_core.graph.chaining import derive_chains
 from arroyo_core.graph.plan import Edge, Node, Plan, Routing
+from arroyo_core.graph.resolution import encode_config
 from arroyo_core.plugin import PluginSet
 from arroyo_core.runtime.assembly import construct
 from arroyo_core.runtime.pinned_udfs import plugins_for
@@ -292,14 +293,12 @@ def _node(
     output: ArroyoSchema,
 ) -> Node:
     constructor = plugins.constructor(operator)
-    message = json_format.ParseDict(dict(config), constructor.config_type())
-    # Constructors fill in what executors need: absolute paths, listings.
-    constructed = constructor.with_config(message, plugins.registry)
-    constructed.inner.output_schema(inputs)
+    resolved = constructor.resolve(json_format.ParseDict(dict(config), constructor.config_type()))
+    constructor.with_config(resolved, plugins.registry).inner.output_schema(inputs)
     return Node(
         id=id,
         operator=operator,
-        config=message.SerializeToString(deterministic=True),
+        config=encode_config(resolved),
         parallelism=parallelism,
         input_schemas=inputs,
         output_schema=output,

@@ -10,32 +10,42 @@ from arroyo_filesystem.filesystem_pb2 import SinkConfig, SourceConfig
 class SourceConstructor(OperatorConstructor[SourceConfig]):
     """Makes `filesystem.source`.
 
-    Writes the absolute path and the listing into the config itself, so that executors, which get the
-    config as it is after planning, neither list again nor depend on their working directory.
+    The resolved config has absolute paths and the listing, so that executors neither list again nor depend
+    on their working directory.
     """
 
     config_type = SourceConfig
     inputs = (0, 0)
 
-    def with_config(self, config: SourceConfig, registry: Registry) -> ConstructedOperator:
-        from arroyo_filesystem.source import FilesystemSource
+    def resolve(self, config: SourceConfig) -> SourceConfig:
         from arroyo_filesystem.source_settings import resolve_source
 
-        return ConstructedOperator.from_source(FilesystemSource(resolve_source(config)))
+        return resolve_source(config)
+
+    def with_config(self, config: SourceConfig, registry: Registry) -> ConstructedOperator:
+        from arroyo_filesystem.source import FilesystemSource
+        from arroyo_filesystem.source_settings import check_source
+
+        return ConstructedOperator.from_source(FilesystemSource(check_source(config)))
 
 
 class SinkConstructor(OperatorConstructor[SinkConfig]):
-    """Makes `filesystem.sink`; writes the absolute path into the config, for executors elsewhere."""
+    """Makes `filesystem.sink`. The resolved config has an absolute path, for executors elsewhere."""
 
     config_type = SinkConfig
     inputs = (1, 1)
     is_sink = True
 
-    def with_config(self, config: SinkConfig, registry: Registry) -> ConstructedOperator:
-        from arroyo_filesystem.sink import FilesystemSink
+    def resolve(self, config: SinkConfig) -> SinkConfig:
         from arroyo_filesystem.sink_settings import resolve_sink
 
-        return ConstructedOperator.from_operator(FilesystemSink(resolve_sink(config)))
+        return resolve_sink(config)
+
+    def with_config(self, config: SinkConfig, registry: Registry) -> ConstructedOperator:
+        from arroyo_filesystem.sink import FilesystemSink
+        from arroyo_filesystem.sink_settings import check_sink
+
+        return ConstructedOperator.from_operator(FilesystemSink(check_sink(config)))
 
 
 @hookimpl

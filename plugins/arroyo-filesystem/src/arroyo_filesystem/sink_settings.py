@@ -55,11 +55,19 @@ class SinkSettings:
     updating: Updating
 
 
-def resolve_sink(config: SinkConfig) -> SinkSettings:
-    """Check a config and make its path absolute in it; raises `ConfigError`."""
+def resolve_sink(config: SinkConfig) -> SinkConfig:
+    """A copy of a config with an absolute path; raises `ConfigError`."""
     if not config.path:
         raise ConfigError("path is needed", field="path")
-    config.path = absolute_path(config.path)
+    resolved = SinkConfig()
+    resolved.CopyFrom(config)
+    resolved.path = absolute_path(config.path)
+    return resolved
+
+
+def check_sink(config: SinkConfig) -> SinkSettings:
+    """The settings of a config, resolved or not; raises `ConfigError`."""
+    config = resolve_sink(config)
     location = open_location(config.path, config.storage_options, field="path")
     kind = parse_format(config.format) if config.format else Format.PARQUET
     return SinkSettings(

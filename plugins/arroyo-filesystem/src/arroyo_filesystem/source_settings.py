@@ -50,16 +50,28 @@ class SourceSettings:
     primary_key: tuple[str, ...]
 
 
-def resolve_source(config: SourceConfig) -> SourceSettings:
-    """Check a config, list the files, and put paths and listing into the config; raises `ConfigError`."""
+def resolve_source(config: SourceConfig) -> SourceConfig:
+    """A copy of a config with absolute paths and the listing of files; raises `ConfigError`."""
     if not config.path:
         raise ConfigError("path is needed", field="path")
-    config.path = absolute_path(config.path)
-    location = open_location(config.path, config.storage_options, field="path")
-    wanted = parse_format(config.format) if config.format else None
-    files = [File(file.path, file.size, file.version) for file in config.files] or list_files(location, wanted)
+    resolved = SourceConfig()
+    resolved.CopyFrom(config)
+    resolved.path = absolute_path(config.path)
+    if config.dead_letter:
+        resolved.dead_letter = absolute_path(config.dead_letter)
     if not config.files:
-        config.files.extend(ListedFile(path=file.path, size=file.size, version=file.version) for file in files)
+        location = open_location(resolved.path, config.storage_options, field="path")
+        files = list_files(location, parse_format(config.format) if config.format else None)
+        resolved.files.extend(ListedFile(path=file.path, size=file.size, version=file.version) for file in files)
+    return resolved
+
+
+def check_source(config: SourceConfig) -> SourceSettings:
+    """The settings of a config, which is resolved first if it is not yet; raises `ConfigError`."""
+    if not config.files:
+        config = resolve_source(config)
+    location = open_location(config.path, config.storage_options, field="path")
+    files = [File(file.path, file.size, file.version) for file in config.files]
     kind = resolve_format(files, config.format)
     dialect = _dialect(config, kind)
     return SourceSettings(
@@ -173,7 +185,6 @@ def _bad_data(config: SourceConfig, kind: Format) -> BadData:
 def _dead_letter(config: SourceConfig) -> Location | None:
     if not config.dead_letter:
         return None
-    config.dead_letter = absolute_path(config.dead_letter)
     return open_location(config.dead_letter, config.storage_options, field="dead_letter")
 
 

@@ -138,6 +138,14 @@ class LookupJoinConstructor(OperatorConstructor[LookupJoinConfig]):
     config_type = LookupJoinConfig
     inputs = (1, 1)
 
+    def resolve(self, config: LookupJoinConfig) -> LookupJoinConfig:
+        # Tasks have other working directories and home folders than the driver.
+        resolved = LookupJoinConfig()
+        resolved.CopyFrom(config)
+        if config.table.path:
+            resolved.table.path = absolute_url(config.table.path)
+        return resolved
+
     def with_config(self, config: LookupJoinConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_std.joins.lookup_join import LookupJoin
         from arroyo_std.joins.lookup_table import TableFormat, table_source
@@ -155,10 +163,8 @@ class LookupJoinConstructor(OperatorConstructor[LookupJoinConfig]):
             raise ConfigError("the size must be more than zero", field="cache.max_bytes", value=max_bytes)
         check_positive(ttl_us, "cache.ttl")
         check_keeps_left_only(config.type)
-        # Tasks have other working directories and home folders than the driver, which sends them this config.
-        table.path = absolute_url(table.path)
         source = table_source(
-            path=table.path,
+            path=absolute_url(table.path),
             table_format=formats[table.format],
             storage_options=table.storage_options,
             columns=table.columns,

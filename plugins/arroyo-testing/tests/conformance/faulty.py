@@ -492,8 +492,33 @@ class Constructor(OperatorConstructor):
         return ConstructedOperator.from_source(made) if is_source else ConstructedOperator.from_operator(made)
 
 
+class WritesIntoItsConfig(Constructor):
+    """Fills its config in where the operator is made: executors do that again, each for itself."""
+
+    def with_config(self, config, registry):
+        config["folder"] = "/absolute"
+        return super().with_config(config, registry)
+
+
+class ResolvesInPlace(Constructor):
+    def resolve(self, config):
+        config["folder"] = "/absolute"
+        return config
+
+
+class ResolvesACopy(Constructor):
+    def resolve(self, config):
+        resolved = struct_pb2.Struct()
+        resolved.CopyFrom(config)
+        resolved["folder"] = "/absolute"
+        return resolved
+
+
 @hookimpl
 def arroyo_register(registry):
+    registry.add("faulty.writes_into_its_config", WritesIntoItsConfig(Passing))
+    registry.add("faulty.resolves_in_place", ResolvesInPlace(Passing))
+    registry.add("faulty.resolves_a_copy", ResolvesACopy(Passing))
     for kind in KINDS:
         if kind is WrongName:
             registry.add("faulty.wrong_name", Constructor(kind))

@@ -138,6 +138,21 @@ def test_a_config_error_without_a_field_is_named():
     assert "field='key'" in message
 
 
+@pytest.mark.parametrize(
+    ("operator", "message"),
+    [
+        ("writes_into_its_config", "with_config() changes its config, which executors will not see"),
+        ("resolves_in_place", "resolve() changes the config that it is given: make a copy"),
+    ],
+)
+def test_a_constructor_that_changes_its_config_is_named(operator, message):
+    assert message in fault(OperatorCase(f"faulty.{operator}", {"folder": "here"}, [ROWS]), "leaves_its_config")
+
+
+def test_a_constructor_that_resolves_a_copy_passes():
+    run(OperatorCase("faulty.resolves_a_copy", {"folder": "here"}, [ROWS]), "leaves_its_config")
+
+
 SINK_FAULTS = [
     ("commits_twice", "commit_twice", "SinkThatCommitsTwice shows other rows .* when an epoch is committed twice"),
     ("shows_early", "nothing_visible_before_its_commit", "before the first checkpoint: .* too many"),

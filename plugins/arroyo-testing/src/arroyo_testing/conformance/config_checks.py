@@ -11,6 +11,7 @@ from google.protobuf.descriptor import Descriptor
 
 from arroyo_core.api import ArroyoSchema
 from arroyo_core.errors import ArroyoError, ConfigError, Domain, InvalidPipelineError
+from arroyo_core.graph.resolution import encode_config
 from arroyo_testing.conformance.configs import read_message
 from arroyo_testing.conformance.faults import ConformanceError, shown
 from arroyo_testing.conformance.subject import OperatorSubject, SourceSubject, Subject
@@ -40,6 +41,25 @@ def check_config_mistakes(subject: OperatorSubject | SourceSubject) -> None:
     schemas = subject.schemas if isinstance(subject, OperatorSubject) else []
     for mistake in mistakes(subject.config):
         _check_mistake(subject, mistake, schemas)
+
+
+def check_leaves_its_config(subject: OperatorSubject | SourceSubject) -> None:
+    """`resolve` returns a copy, and `with_config` only reads: the plan carries what `resolve` returned."""
+    constructor = subject.constructor
+    message = read_message(subject.case.operator, subject.config, constructor.config_type)
+    written = encode_config(message)
+    resolved = constructor.resolve(message)
+    if encode_config(message) != written:
+        raise ConformanceError(
+            f"{subject.name}: resolve() changes the config that it is given: make a copy of it, change and return that"
+        )
+    planned = encode_config(resolved)
+    constructor.with_config(resolved, subject.registry)
+    if encode_config(resolved) != planned:
+        raise ConformanceError(
+            f"{subject.name}: with_config() changes its config, which executors will not see: "
+            "return a changed copy from resolve(config), which is called once on the driver"
+        )
 
 
 def check_wrong_inputs(subject: OperatorSubject) -> None:
@@ -76,8 +96,10 @@ def _check_mistake(subject: Subject, mistake: Mistake, schemas: list[ArroyoSchem
         _blame(subject, mistake, error, "reading the config")
         return
     try:
+        doing = "resolve()"
+        resolved = subject.constructor.resolve(message)
         doing = "with_config()"
-        made = subject.constructor.with_config(message, subject.registry)
+        made = subject.constructor.with_config(resolved, subject.registry)
         doing = "output_schema()"
         made.inner.output_schema(schemas)
         if made.operator is not None:

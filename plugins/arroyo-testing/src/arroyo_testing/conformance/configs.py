@@ -14,6 +14,7 @@ from arroyo_core.graph.config import read_config
 from arroyo_core.graph.environment import Environment
 from arroyo_core.graph.loader import load_document
 from arroyo_core.graph.mistakes import Mistakes
+from arroyo_core.graph.resolution import encode_config
 
 _FILE = "config.yaml"
 
@@ -35,13 +36,10 @@ def read_message(operator: str, config: Mapping[str, Any], config_type: type[Mes
 def maker(
     operator: str, config: Mapping[str, Any], constructor: OperatorConstructor[Any], registry: Registry
 ) -> Callable[[], ConstructedOperator]:
-    """A function that makes the operator, again and again.
-
-    As in a pipeline the first instance may write into its config, as a listing of files; all others see that.
-    """
-    message = read_message(operator, config, constructor.config_type)
-    constructor.with_config(message, registry)
-    data = message.SerializeToString(deterministic=True)
+    """A function that makes the operator, again and again, from the config as it is resolved once."""
+    resolved = constructor.resolve(read_message(operator, config, constructor.config_type))
+    constructor.with_config(resolved, registry)
+    data = encode_config(resolved)
     return lambda: constructor.with_config(constructor.config_type.FromString(data), registry)
 
 

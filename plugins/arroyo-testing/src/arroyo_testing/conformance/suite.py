@@ -18,7 +18,11 @@ from arroyo_testing.conformance.cases import (
     StorageCase,
     case_name,
 )
-from arroyo_testing.conformance.config_checks import check_config_mistakes, check_wrong_inputs
+from arroyo_testing.conformance.config_checks import (
+    check_config_mistakes,
+    check_leaves_its_config,
+    check_wrong_inputs,
+)
 from arroyo_testing.conformance.describing import check_describes_itself
 from arroyo_testing.conformance.faults import ConformanceError
 from arroyo_testing.conformance.format_checks import FORMAT_CHECKS
@@ -196,6 +200,7 @@ _OPERATOR: list[tuple[str, Runner]] = [
     ("describes_itself", _on_operator(check_describes_itself)),
     ("produces_its_schema", _on_operator(check_produces_its_schema)),
     ("config_mistakes", _on_operator(check_config_mistakes)),
+    ("leaves_its_config", _on_operator(check_leaves_its_config)),
     ("wrong_inputs", _on_operator(check_wrong_inputs)),
     ("empty_batches", _on_operator(check_empty_batches)),
     ("nulls", _on_operator(check_nulls)),
@@ -214,6 +219,7 @@ _RESULTS: list[tuple[str, Runner]] = [
 _SOURCE: list[tuple[str, Runner]] = [
     ("describes_itself", _on_source(check_describes_itself)),
     ("config_mistakes", _on_source(check_config_mistakes)),
+    ("leaves_its_config", _on_source(check_leaves_its_config)),
     *((name, _on_source(check)) for name, check in SOURCE_CHECKS.items()),
     ("leaves_nothing_behind", _on_source(_source_leaves_nothing)),
 ]
