@@ -4,6 +4,7 @@ from typing import Any
 
 from arroyo_core.api.clock import Clock, SystemClock
 from arroyo_core.api.collector import ArrowCollector, SourceCollector
+from arroyo_core.api.config_defaults import with_defaults
 from arroyo_core.api.constructor import ConstructedOperator, OperatorConstructor
 from arroyo_core.api.context import OperatorContext, SourceContext
 from arroyo_core.api.deprecated import warn_former_name
@@ -74,6 +75,7 @@ __all__ = [
     "Udf",
     "UnboundedState",
     "Watermark",
+    "with_defaults",
 ]
 
 

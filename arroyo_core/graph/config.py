@@ -12,6 +12,7 @@ from typing import Any, cast
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.message import Message
 
+from arroyo_core.api.config_defaults import apply_defaults
 from arroyo_core.errors import Location
 from arroyo_core.graph.document import (
     Entry,
@@ -55,7 +56,7 @@ _F = FieldDescriptor
 def read_config(
     value: YamlValue | None, message_type: type[Message], *, at: Location, what: str, mistakes: Mistakes
 ) -> Message | None:
-    """The message for a config (None or null for none), or None when there is any mistake.
+    """The message for a config (None or null for none), with defaults, or None when there is any mistake.
 
     `at` is the place of a mistake that has no value, `what` names the whole in messages.
     Raises `OptionError` for an operator whose message cannot be used.
@@ -65,7 +66,10 @@ def read_config(
     is_absent = value is None or (isinstance(value, Scalar) and value.is_null)
     _Reader(found).read_message(None if is_absent else value, message, what=what, at=at)
     mistakes.extend(found)
-    return None if found or has_unresolved(value) else message
+    if found or has_unresolved(value):
+        return None
+    apply_defaults(message)
+    return message
 
 
 class _Reader:

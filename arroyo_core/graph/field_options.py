@@ -6,8 +6,23 @@ from typing import Any, cast
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
+from arroyo_core.api.config_defaults import OptionError, enum_names
 from arroyo_core.api.units import format_bytes, format_duration_us
 from arroyo_core.proto import options_pb2
+
+__all__ = [
+    "INT_RANGES",
+    "OptionError",
+    "accepts_null",
+    "choices_of",
+    "enum_names",
+    "format_limit",
+    "has_option",
+    "has_unit",
+    "is_map",
+    "limit",
+    "writable_fields",
+]
 
 _F = FieldDescriptor
 INT_RANGES = {
@@ -16,10 +31,6 @@ INT_RANGES = {
     _F.CPPTYPE_UINT32: (0, 2**32 - 1),
     _F.CPPTYPE_UINT64: (0, 2**64 - 1),
 }
-
-
-class OptionError(Exception):
-    """A plugin marked a field with an option that the field's type does not allow."""
 
 
 def writable_fields(descriptor: Descriptor) -> dict[str, FieldDescriptor]:
@@ -32,20 +43,15 @@ def has_option(field: FieldDescriptor, option: Any) -> bool:
     return bool(field.GetOptions().Extensions[option])
 
 
+def has_unit(field: FieldDescriptor) -> bool:
+    """Whether the field is a duration or a size, which are written with a unit."""
+    return has_option(field, options_pb2.duration) or has_option(field, options_pb2.size)
+
+
 def limit(field: FieldDescriptor, option: Any) -> int | None:
     """The value of `least` or `greatest`, None where the field has none."""
     options = field.GetOptions()
     return int(options.Extensions[option]) if options.HasExtension(option) else None
-
-
-def number_range(field: FieldDescriptor) -> tuple[int, int]:
-    """What an integer field may hold: what its type can, and what it declares."""
-    least, greatest = INT_RANGES[field.cpp_type]
-    declared_least, declared_greatest = limit(field, options_pb2.least), limit(field, options_pb2.greatest)
-    return (
-        least if declared_least is None else max(least, declared_least),
-        greatest if declared_greatest is None else min(greatest, declared_greatest),
-    )
 
 
 def format_limit(field: FieldDescriptor, bound: int) -> str:
@@ -75,19 +81,3 @@ def accepts_null(field: FieldDescriptor) -> bool:
         # A choice may be called so: `on_error: null`.
         return "null" in enum_names(field.enum_type)
     return field.message_type is not None and field.message_type.full_name == "google.protobuf.Value"
-
-
-def enum_names(enum: EnumDescriptor) -> dict[str, int]:
-    """The names a YAML file may use, in lower case, without the enum's name as a prefix.
-
-    The value 0 called UNSPECIFIED means that nothing was written, and cannot be written.
-    """
-    prefix = _upper_snake(enum.name) + "_"
-    names = [value.name for value in enum.values]
-    cut = len(prefix) if all(name.startswith(prefix) for name in names) else 0
-    short = {value.name[cut:].lower(): value.number for value in enum.values}
-    return {name: number for name, number in short.items() if not (number == 0 and name.endswith("unspecified"))}
-
-
-def _upper_snake(name: str) -> str:
-    return "".join(f"_{letter}" if letter.isupper() and place else letter for place, letter in enumerate(name)).upper()

@@ -21,3 +21,5 @@ GREATEST_FIELD_NUMBER: _ClassVar[int]
 greatest: _descriptor.FieldDescriptor
 INTERNAL_FIELD_NUMBER: _ClassVar[int]
 internal: _descriptor.FieldDescriptor
+DEFAULT_FIELD_NUMBER: _ClassVar[int]
+default: _descriptor.FieldDescriptor

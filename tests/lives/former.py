@@ -1,7 +1,8 @@
 """Jobs of former versions: `python -m tests.lives.former FOLDER` leaves there what one that was killed half-way left.
 
 To be run with the code of a version whose checkpoints must still be restored, in a folder with `pipeline.yaml`; `state`
-and `out`, as a zip file, are the fixture then.
+and `out`, as a zip file, are the fixture then. Checkpoints know where sinks write: a pipeline that writes to memory, at
+`memory://former-out`, can go on in another folder.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.runtime.results import JobResult
 
 EPOCHS = 3
+OUTPUTS = "/former-out"
 
 
 def make_orders() -> None:
@@ -35,6 +37,25 @@ def make_orders() -> None:
             for order in range(number * 500, number * 500 + 500)
         ]
         files.pipe_file(f"/former-orders/{number}.csv", "\n".join(["id,moment,amount", *lines, ""]).encode())
+
+
+def save_outputs() -> None:
+    """Put what was written in memory into `out`."""
+    files = fsspec.filesystem("memory")
+    for name in files.find(OUTPUTS):
+        path = Path("out") / name.removeprefix(OUTPUTS + "/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(files.cat_file(name))
+
+
+def load_outputs() -> None:
+    """Forget what is in memory, and put `out` there."""
+    files = fsspec.filesystem("memory")
+    if files.exists(OUTPUTS):
+        files.rm(OUTPUTS, recursive=True)
+    for path in Path("out").rglob("*"):
+        if path.is_file():
+            files.pipe_file(f"{OUTPUTS}/{path.relative_to('out').as_posix()}", path.read_bytes())
 
 
 def run(*, parallelism: int | None = None, epochs: int | None = None) -> JobResult | None:
@@ -63,3 +84,4 @@ if __name__ == "__main__":
     make_orders()
     if run(epochs=EPOCHS) is not None:
         raise SystemExit("the job ended too early")
+    save_outputs()

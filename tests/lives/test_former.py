@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from .answers import differences, read_parquet
-from .former import make_orders, run
+from .former import load_outputs, make_orders, run, save_outputs
 from .places import empty_folder
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -21,23 +21,35 @@ def folder(monkeypatch):
     with empty_folder() as path:
         monkeypatch.chdir(path)
         make_orders()
+        load_outputs()
         yield path
+
+
+def check_goes_on(folder, fixture, *, parallelism):
+    """Run the pipeline of a fixture whole; then from the state in it, and compare."""
+    shutil.copy(FIXTURES / fixture / "pipeline.yaml", folder)
+    assert run().is_finished
+    save_outputs()
+    expected = {path.name: read_parquet(path) for path in (folder / "out").iterdir()}
+    shutil.rmtree(folder / "out")
+    shutil.rmtree(folder / "state")
+    with zipfile.ZipFile(FIXTURES / fixture / "left.zip") as left:
+        left.extractall(folder)
+    load_outputs()
+    before = sum(read_parquet(path).num_rows for path in (folder / "out").iterdir())
+    assert run(parallelism=parallelism, epochs=2) is None
+    assert run(parallelism=parallelism).is_finished
+    save_outputs()
+    for name, rows in expected.items():
+        assert differences(rows, [(read_parquet(folder / "out" / name), 1)]) == []
+    assert before < sum(rows.num_rows for rows in expected.values()), "there was nothing left to do"
 
 
 @pytest.mark.parametrize("parallelism", [3, 2, 4])
 def test_a_job_whose_progress_all_subtasks_read_goes_on(folder, parallelism):
-    shutil.copy(FIXTURES / "global-progress" / "pipeline.yaml", folder)
-    expected = {}
-    assert run().is_finished
-    for name in ("joined", "largest"):
-        expected[name] = read_parquet(folder / "out" / name)
-    shutil.rmtree(folder / "out")
-    shutil.rmtree(folder / "state")
-    with zipfile.ZipFile(FIXTURES / "global-progress" / "left.zip") as left:
-        left.extractall(folder)
-    before = sum(read_parquet(folder / "out" / name).num_rows for name in expected)
-    assert run(parallelism=parallelism, epochs=2) is None
-    assert run(parallelism=parallelism).is_finished
-    for name, rows in expected.items():
-        assert differences(rows, [(read_parquet(folder / "out" / name), 1)]) == []
-    assert before < sum(rows.num_rows for rows in expected.values()), "there was nothing left to do"
+    check_goes_on(folder, "global-progress", parallelism=parallelism)
+
+
+@pytest.mark.parametrize("parallelism", [2, 3])
+def test_a_job_whose_defaults_stood_in_the_code_of_its_operators_goes_on(folder, parallelism):
+    check_goes_on(folder, "omitted-defaults", parallelism=parallelism)

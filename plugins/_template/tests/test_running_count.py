@@ -8,14 +8,14 @@ from arroyo_testing import OperatorHarness
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arroyo_core.api import ArroyoSchema, Registry
+from arroyo_core.api import ArroyoSchema, Registry, with_defaults
 from arroyo_core.errors import ConfigError
 
 STREAM = ArroyoSchema(pa.schema([("word", pa.string()), ("n", pa.int64())]))
 
 
 def construct(**config):
-    return RunningCountConstructor().with_config(RunningCountConfig(**config), Registry())
+    return RunningCountConstructor().with_config(with_defaults(RunningCountConfig(**config)), Registry())
 
 
 def running_count(**config):

@@ -37,7 +37,7 @@ def test_an_operator_is_explained(capsys):
     assert shown.startswith("std.deduplicate: an operator with 1 input, of arroyo-std ")
     for part in (
         "  keys  (list of string, required)\n",
-        "  ttl  (duration, default: 24h; 0 for never)\n",
+        "  ttl  (duration, default: 24h)\n",
         "- first: The first one; it is sent at once",
         "\nOutput\n",
         "\nState\n",

@@ -13,7 +13,7 @@ from arroyo_filesystem.plugin import SinkConstructor, SourceConstructor
 from arroyo_testing import OperatorHarness, SourceHarness
 from hypothesis import settings
 
-from arroyo_core.api import ArroyoSchema, ConstructedOperator, Registry
+from arroyo_core.api import ArroyoSchema, ConstructedOperator, Registry, with_defaults
 
 # Two cores, shared: the time of an example says nothing.
 settings.register_profile("shared", deadline=None, max_examples=40)
@@ -28,7 +28,8 @@ class Files:
     def source_config(self, path: object, **config: Any) -> SourceConfig:
         schema = [Column(name=name, type=kind) for name, kind in config.pop("schema", {}).items()]
         csv = config.pop("csv", None)
-        return SourceConfig(path=str(path), schema=schema, csv=CsvOptions(**csv) if csv else None, **config)
+        written = SourceConfig(path=str(path), schema=schema, csv=CsvOptions(**csv) if csv else None, **config)
+        return with_defaults(written)
 
     def make_source(self, path: object, **config: Any) -> ConstructedOperator:
         return SourceConstructor().with_config(self.source_config(path, **config), Registry())
@@ -46,7 +47,7 @@ class Files:
             harness.close()
 
     def make_sink(self, path: object, **config: Any) -> ConstructedOperator:
-        return SinkConstructor().with_config(SinkConfig(path=str(path), **config), Registry())
+        return SinkConstructor().with_config(with_defaults(SinkConfig(path=str(path), **config)), Registry())
 
     def sink(self, path: object, schema: pa.Schema, *, task_index: int = 0, parallelism: int = 1, **config: Any) -> Any:
         return OperatorHarness(

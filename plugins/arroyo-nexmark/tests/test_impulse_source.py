@@ -14,12 +14,12 @@ from google.protobuf.json_format import ParseDict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arroyo_core.api import Registry, SourceFinishType, SourceOperator
+from arroyo_core.api import Registry, SourceFinishType, SourceOperator, with_defaults
 from arroyo_core.errors import ConfigError
 
 
 def make(config: dict[str, Any]) -> SourceOperator:
-    message = ParseDict(config, nexmark_pb2.ImpulseSource())
+    message = with_defaults(ParseDict(config, nexmark_pb2.ImpulseSource()))
     source = ImpulseSourceConstructor().with_config(message, Registry()).source
     assert source is not None
     return source

@@ -16,12 +16,12 @@ from google.protobuf.json_format import ParseDict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arroyo_core.api import Registry, SourceFinishType, SourceOperator, StopRequest
+from arroyo_core.api import Registry, SourceFinishType, SourceOperator, StopRequest, with_defaults
 from arroyo_core.errors import ConfigError, OperatorError, RetryHint
 
 
 def make(config: dict[str, Any]) -> SourceOperator:
-    message = ParseDict(config, nexmark_pb2.NexmarkSource())
+    message = with_defaults(ParseDict(config, nexmark_pb2.NexmarkSource()))
     source = NexmarkSourceConstructor().with_config(message, Registry()).source
     assert source is not None
     return source

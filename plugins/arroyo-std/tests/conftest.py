@@ -12,7 +12,7 @@ from arroyo_std.plugin import arroyo_register
 from arroyo_testing import OperatorHarness
 from google.protobuf.json_format import ParseDict
 
-from arroyo_core.api import ArrowOperator, ArroyoSchema, Registry, Watermark
+from arroyo_core.api import ArrowOperator, ArroyoSchema, Registry, Watermark, with_defaults
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -57,7 +57,7 @@ def make(registry: Registry) -> Callable[..., ArrowOperator]:
 
     def make(operator: str, **config: Any) -> ArrowOperator:
         constructor = registry.constructors[operator]
-        constructed = constructor.with_config(ParseDict(config, constructor.config_type()), registry)
+        constructed = constructor.with_config(with_defaults(ParseDict(config, constructor.config_type())), registry)
         assert constructed.operator is not None
         assert constructed.name() == operator
         return constructed.operator

@@ -17,7 +17,7 @@ from google.protobuf.json_format import ParseDict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arroyo_core.api import ArroyoSchema, Registry, Watermark
+from arroyo_core.api import ArroyoSchema, Registry, Watermark, with_defaults
 from arroyo_core.errors import ConfigError, OperatorError
 from arroyo_core.udf import async_udf, udf
 
@@ -126,7 +126,7 @@ def make():
     def make(function: str, **config: Any) -> Any:
         constructor = registry.constructors["std.async_udf"]
         full = {"function": function, "arguments": ["n"], "as": "x", **config}
-        return constructor.with_config(ParseDict(full, constructor.config_type()), registry)
+        return constructor.with_config(with_defaults(ParseDict(full, constructor.config_type())), registry)
 
     return make
 

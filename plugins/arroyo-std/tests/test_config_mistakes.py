@@ -38,6 +38,7 @@ WINDOWS = [
 ]
 
 ROWS = [
+    ("watermark", "{expression: t, max_lateness: 5s}", 23, "'max_lateness' cannot be set together with 'expression'"),
     ("deduplicate", "{keys: [kk]}", 15, "no column 'kk'"),
     ("deduplicate", "{keys: [k], ttl: -1h}", 24, "-1h"),
     ("deduplicate", "{keys: [k], keep: best}", 25, "must be one of first, last"),

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from google.protobuf import json_format
 
-from arroyo_core.api import ArrowOperator, ArroyoSchema, Registry
+from arroyo_core.api import ArrowOperator, ArroyoSchema, Registry, with_defaults
 from arroyo_core.api.updating import with_updating
 from arroyo_core.plugin import installed_plugins
 
@@ -23,7 +23,7 @@ ON = [{"left": "k"}]
 
 def make(name: str, config: dict[str, Any]) -> ArrowOperator:
     constructor = installed_plugins().constructor(f"std.{name}")
-    message = json_format.ParseDict(config, constructor.config_type())
+    message = with_defaults(json_format.ParseDict(config, constructor.config_type()))
     operator = constructor.with_config(message, Registry()).operator
     assert operator is not None
     return operator

@@ -11,7 +11,7 @@ from arroyo_std.plugin import arroyo_register
 from arroyo_testing import OperatorHarness
 from google.protobuf.json_format import ParseDict
 
-from arroyo_core.api import ArroyoSchema, Registry
+from arroyo_core.api import ArroyoSchema, Registry, with_defaults
 from arroyo_core.api.updating import UPDATING_META
 from arroyo_core.errors import ConfigError, OperatorError
 from arroyo_core.udf import batch_udf, udf
@@ -55,7 +55,9 @@ def make():
 
     def make(function: str, **config: Any) -> Any:
         constructor = registry.constructors["std.map_batches"]
-        return constructor.with_config(ParseDict({"function": function, **config}, constructor.config_type()), registry)
+        return constructor.with_config(
+            with_defaults(ParseDict({"function": function, **config}, constructor.config_type())), registry
+        )
 
     return make
 

@@ -24,6 +24,7 @@ from arroyo_core.api import (
     Registry,
     SourceFinishType,
     SourceOperator,
+    with_defaults,
 )
 from arroyo_core.errors import ConfigError, InvalidPipelineError, OperatorError
 from arroyo_core.plugin import PluginSet
@@ -77,7 +78,7 @@ def opened(registry):
 
     def opened(operator: str, stream: ArroyoSchema = STREAM, **config: Any) -> OperatorHarness:
         constructor = registry.constructors[operator]
-        made = constructor.with_config(ParseDict(config, constructor.config_type()), registry)
+        made = constructor.with_config(with_defaults(ParseDict(config, constructor.config_type())), registry)
         harnesses.append(OperatorHarness(made, inputs=[stream]))
         return harnesses[-1]
 
@@ -103,7 +104,7 @@ def test_a_failing_expression_gives_null(registry, numbers):
     constructor = registry.constructors["std.project"]
     expressions = [{"name": "x", "sql": "inverse(n)"}, {"name": "y", "sql": "n + 1"}, {"name": "z", "sql": "12 / n"}]
     config = {"keep": ["name"], "expressions": expressions, "onError": "null"}
-    made = constructor.with_config(ParseDict(config, constructor.config_type()), registry)
+    made = constructor.with_config(with_defaults(ParseDict(config, constructor.config_type())), registry)
     with OperatorHarness(made, inputs=[STREAM]) as harness:
         harness.process(batch(*numbers))
         assert harness.output.to_pylist() == [
@@ -123,7 +124,7 @@ def test_a_failing_expression_gives_null(registry, numbers):
 def test_failing_rows_become_dead_letters(registry, numbers):
     constructor = registry.constructors["std.project"]
     config = {"keep": ["n"], "expressions": [{"name": "x", "sql": "inverse(n)"}], "onError": "dead_letter"}
-    made = constructor.with_config(ParseDict(config, constructor.config_type()), registry)
+    made = constructor.with_config(with_defaults(ParseDict(config, constructor.config_type())), registry)
     with OperatorHarness(made, inputs=[STREAM]) as harness:
         harness.process(batch(*numbers))
         expected = [{"n": number, "x": number and 1 / number} for number in numbers if number != 0]
@@ -209,7 +210,7 @@ def test_rows_that_only_some_calls_see_are_found_too(registry, numbers):
 
     for choice in ("null", "dead_letter"):
         config = {"expressions": expressions, "onError": choice}
-        made = constructor.with_config(ParseDict(config, constructor.config_type()), registry)
+        made = constructor.with_config(with_defaults(ParseDict(config, constructor.config_type())), registry)
         with OperatorHarness(made, inputs=[STREAM]) as harness:
             harness.process(batch(*numbers))
             assert harness.output.to_pylist() == [

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from google.protobuf.json_format import ParseDict
 
-from arroyo_core.api import ArroyoSchema, Registry
+from arroyo_core.api import ArroyoSchema, Registry, with_defaults
 from arroyo_core.api.updating import with_updating
 
 TIME = pa.timestamp("us", tz="UTC")
@@ -223,7 +223,7 @@ EXEMPT = {"std.stdout": "its table has rows of one epoch, until they are printed
 
 def settings(registry: Registry, operator: str, config: Mapping[str, Any], inputs: Sequence[ArroyoSchema]) -> Any:
     constructor = registry.constructors[operator]
-    made = constructor.with_config(ParseDict(dict(config), constructor.config_type()), registry).operator
+    made = constructor.with_config(with_defaults(ParseDict(dict(config), constructor.config_type())), registry).operator
     assert made is not None
     return dict(made.state_settings(inputs))
 
@@ -297,12 +297,14 @@ def test_every_operator_is_known_here(registry: Registry) -> None:
             # They need a user function to be made; what they keep between batches is flushed at every barrier.
             continue
         constructor = registry.constructors[operator]
-        made = constructor.with_config(ParseDict(config, constructor.config_type()), registry)
+        made = constructor.with_config(with_defaults(ParseDict(config, constructor.config_type())), registry)
         assert made.operator is not None
         assert made.operator.tables([ROWS, ROWS]) == {}, operator
     for operator, subject in SUBJECTS.items():
         constructor = registry.constructors[operator]
-        made = constructor.with_config(ParseDict(dict(subject.config), constructor.config_type()), registry)
+        made = constructor.with_config(
+            with_defaults(ParseDict(dict(subject.config), constructor.config_type())), registry
+        )
         assert made.operator is not None
         assert made.operator.tables(subject.inputs), operator
 

@@ -13,7 +13,7 @@ from google.protobuf.json_format import ParseDict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arroyo_core.api import ArroyoSchema, Registry, Watermark
+from arroyo_core.api import ArroyoSchema, Registry, Watermark, with_defaults
 from arroyo_core.api.updating import UPDATING_META
 from arroyo_core.errors import ConfigError, OperatorError, PluginError
 from arroyo_core.udf import SourceKind, UdfSource, udaf, udf
@@ -142,7 +142,7 @@ def user_make():
 
     def make(operator: str, **config: Any) -> Any:
         constructor = registry.constructors[operator]
-        constructed = constructor.with_config(ParseDict(config, constructor.config_type()), registry)
+        constructed = constructor.with_config(with_defaults(ParseDict(config, constructor.config_type())), registry)
         return constructed.operator
 
     return make
@@ -316,7 +316,9 @@ def test_names_of_std_are_taken():
     arroyo_register(registry)
     registry.add_udf(udaf(name="sum")(type(Total.aggregation)))
     constructor = registry.constructors["std.tumbling_window"]
-    config = ParseDict({"size": 10, "aggregates": [{"function": "sum", "column": "v"}]}, constructor.config_type())
+    config = with_defaults(
+        ParseDict({"size": 10, "aggregates": [{"function": "sum", "column": "v"}]}, constructor.config_type())
+    )
     with pytest.raises(PluginError, match="UDF 'sum' has the name of an aggregate of std"):
         constructor.with_config(config, registry).operator.output_schema([STREAM])
 

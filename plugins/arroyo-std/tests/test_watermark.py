@@ -190,7 +190,6 @@ def test_an_expression_gives_the_watermark_itself(start):
         ({"column": "id"}, "column", "column 'id' is int64, not a timestamp"),
         ({"expression": "id + 1"}, "expression", "the expression is int64, not a timestamp"),
         ({"expression": "att"}, "expression", "no column 'att'"),
-        ({"expression": "at", "max_lateness": 5}, "max_lateness", "subtract the lateness there"),
         ({"period": -1}, "period", "must not be negative"),
         ({"max_lateness": -1}, "max_lateness", "must not be negative"),
         ({"idle_time": 0}, "idle_time", "more than zero"),

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from arroyo_core.proto import options_pb2 as arroyo__core_dot_proto_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x61rroyo_template/config.proto\x12\x0f\x61rroyo_template\x1a\x1f\x61rroyo_core/proto/options.proto\"7\n\x12RunningCountConfig\x12\x11\n\x03key\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\x12\x0e\n\x06\x63olumn\x18\x02 \x01(\t\";\n\x12SqliteUpsertConfig\x12\x12\n\x04path\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\x12\x11\n\x03key\x18\x02 \x01(\tB\x04\xa0\xb5\x18\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x61rroyo_template/config.proto\x12\x0f\x61rroyo_template\x1a\x1f\x61rroyo_core/proto/options.proto\"B\n\x12RunningCountConfig\x12\x11\n\x03key\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\x12\x19\n\x06\x63olumn\x18\x02 \x01(\tB\t\xd2\xb5\x18\x05\x63ount\";\n\x12SqliteUpsertConfig\x12\x12\n\x04path\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\x12\x11\n\x03key\x18\x02 \x01(\tB\x04\xa0\xb5\x18\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,12 +34,14 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_RUNNINGCOUNTCONFIG'].fields_by_name['key']._loaded_options = None
   _globals['_RUNNINGCOUNTCONFIG'].fields_by_name['key']._serialized_options = b'\240\265\030\001'
+  _globals['_RUNNINGCOUNTCONFIG'].fields_by_name['column']._loaded_options = None
+  _globals['_RUNNINGCOUNTCONFIG'].fields_by_name['column']._serialized_options = b'\322\265\030\005count'
   _globals['_SQLITEUPSERTCONFIG'].fields_by_name['path']._loaded_options = None
   _globals['_SQLITEUPSERTCONFIG'].fields_by_name['path']._serialized_options = b'\240\265\030\001'
   _globals['_SQLITEUPSERTCONFIG'].fields_by_name['key']._loaded_options = None
   _globals['_SQLITEUPSERTCONFIG'].fields_by_name['key']._serialized_options = b'\240\265\030\001'
   _globals['_RUNNINGCOUNTCONFIG']._serialized_start=82
-  _globals['_RUNNINGCOUNTCONFIG']._serialized_end=137
-  _globals['_SQLITEUPSERTCONFIG']._serialized_start=139
-  _globals['_SQLITEUPSERTCONFIG']._serialized_end=198
+  _globals['_RUNNINGCOUNTCONFIG']._serialized_end=148
+  _globals['_SQLITEUPSERTCONFIG']._serialized_start=150
+  _globals['_SQLITEUPSERTCONFIG']._serialized_end=209
 # @@protoc_insertion_point(module_scope)

@@ -17,7 +17,7 @@ class RunningCountConstructor(OperatorConstructor[RunningCountConfig]):
     def with_config(self, config: RunningCountConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_template.running_count import RunningCount
 
-        return ConstructedOperator.from_operator(RunningCount(config.key, config.column or "count"))
+        return ConstructedOperator.from_operator(RunningCount(config.key, config.column))
 
 
 class SqliteUpsertConstructor(OperatorConstructor[SqliteUpsertConfig]):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from google.protobuf import json_format
 
 from arroyo_core.api import ArroyoSchema, Guarantee
+from arroyo_core.api.config_defaults import with_defaults
 from arroyo_core.api.dead_letters import is_dead_letters
 from arroyo_core.api.updating import is_updating
 from arroyo_core.errors import PluginError
@@ -293,7 +294,8 @@ def _node(
     output: ArroyoSchema,
 ) -> Node:
     constructor = plugins.constructor(operator)
-    resolved = constructor.resolve(json_format.ParseDict(dict(config), constructor.config_type()))
+    message = json_format.ParseDict(dict(config), constructor.config_type())
+    resolved = constructor.resolve(with_defaults(message))
     constructor.with_config(resolved, plugins.registry).inner.output_schema(inputs)
     return Node(
         id=id,

@@ -12,8 +12,6 @@ from arroyo_filesystem.listing import parse_format
 from arroyo_filesystem.location import Location, absolute_path, open_location
 from arroyo_filesystem.writers.writer import FileFormat
 
-DEFAULT_FILE_BYTES = 256 * 2**20
-DEFAULT_OPEN_FILES = 256
 #: The first one is the default. Level 1 of zstd writes as fast as snappy, and two thirds of its size.
 COMPRESSIONS = {
     Format.PARQUET: ("zstd", "snappy", "lz4", "gzip", "none"),
@@ -69,13 +67,13 @@ def check_sink(config: SinkConfig) -> SinkSettings:
     """The settings of a config, resolved or not; raises `ConfigError`."""
     config = resolve_sink(config)
     location = open_location(config.path, config.storage_options, field="path")
-    kind = parse_format(config.format) if config.format else Format.PARQUET
+    kind = parse_format(config.format)
     return SinkSettings(
         location=location,
         file_format=FileFormat(kind, _compression(config, kind), _delimiter(config, kind)),
         partition_by=tuple(config.partition_by),
-        max_file_bytes=_positive(config.max_file_size, "max_file_size") or DEFAULT_FILE_BYTES,
-        max_open_files=_positive(config.max_open_files, "max_open_files") or DEFAULT_OPEN_FILES,
+        max_file_bytes=_positive(config.max_file_size, "max_file_size"),
+        max_open_files=_positive(config.max_open_files, "max_open_files"),
         if_exists=_if_exists(config),
         updating=_updating(config, kind),
     )
@@ -120,14 +118,14 @@ def _updating(config: SinkConfig, kind: Format) -> Updating:
 
 
 def _positive(number: int, field: str) -> int:
-    if number < 0:
+    if number <= 0:
         raise ConfigError(f"{field} must be positive", field=field, value=number)
     return number
 
 
 def _if_exists(config: SinkConfig) -> IfExists:
     try:
-        return IfExists(config.if_exists or IfExists.APPEND)
+        return IfExists(config.if_exists)
     except ValueError:
         raise ConfigError(
             f"unknown choice {config.if_exists!r}", field="if_exists", value=config.if_exists, allowed=list(IfExists)

@@ -18,7 +18,6 @@ from arroyo_filesystem.formats.format import Format
 from arroyo_filesystem.listing import File, list_files, parse_format, resolve_format
 from arroyo_filesystem.location import Location, absolute_path, open_location
 
-DEFAULT_BATCH_ROWS = 65_536
 MAX_BATCH_ROWS = 2**24
 
 
@@ -159,7 +158,7 @@ def _primary_key(config: SourceConfig, kind: Format) -> tuple[str, ...]:
 
 def _bad_data(config: SourceConfig, kind: Format) -> BadData:
     try:
-        policy = BadData(config.bad_data or BadData.FAIL)
+        policy = BadData(config.bad_data)
     except ValueError:
         raise ConfigError(
             f"unknown policy {config.bad_data!r}", field="bad_data", value=config.bad_data, allowed=list(BadData)
@@ -189,11 +188,11 @@ def _dead_letter(config: SourceConfig) -> Location | None:
 
 
 def _batch_rows(config: SourceConfig) -> int:
-    if not 0 <= config.batch_rows <= MAX_BATCH_ROWS:
+    if not 1 <= config.batch_rows <= MAX_BATCH_ROWS:
         raise ConfigError(
             f"batch_rows must be between 1 and {MAX_BATCH_ROWS}", field="batch_rows", value=config.batch_rows
         )
-    return config.batch_rows or DEFAULT_BATCH_ROWS
+    return config.batch_rows
 
 
 def _split_bytes(config: SourceConfig) -> int:
@@ -207,7 +206,7 @@ def _dialect(config: SourceConfig, kind: Format) -> CsvDialect:
         return CsvDialect()
     if kind is not Format.CSV:
         raise ConfigError(f"csv settings for {kind} files", field="csv")
-    delimiter = config.csv.delimiter or ","
+    delimiter = config.csv.delimiter
     if len(delimiter.encode()) != 1 or delimiter in '"\r\n':
         raise ConfigError(
             f"{delimiter!r} cannot be a delimiter: it must be one ASCII character, not a quote or a line end",

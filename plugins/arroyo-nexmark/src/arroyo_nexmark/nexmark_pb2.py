@@ -26,7 +26,7 @@ from arroyo_core.proto import options_pb2 as arroyo__core_dot_proto_dot_options_
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x61rroyo_nexmark/nexmark.proto\x12\x0e\x61rroyo_nexmark\x1a\x1f\x61rroyo_core/proto/options.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbe\x08\n\rNexmarkSource\x12!\n\x06\x65vents\x18\x01 \x01(\x04\x42\x0c\xc0\xb5\x18\x80\x80\x80\x80\x80\x80\x80\x80@H\x00\x88\x01\x01\x12\x11\n\x04rate\x18\x02 \x01(\x01H\x01\x88\x01\x01\x12\x0c\n\x04seed\x18\x03 \x01(\x04\x12\x32\n\x05table\x18\x04 \x01(\x0e\x32#.arroyo_nexmark.NexmarkSource.Table\x12\x0e\n\x06\x66ields\x18\x05 \x03(\t\x12&\n\nevent_rate\x18\x06 \x01(\x04\x42\r\xb8\xb5\x18\x01\xc0\xb5\x18\x80\xa0\x94\xa5\x8d\x1dH\x02\x88\x01\x01\x12-\n\tbase_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x32\n\x17out_of_order_group_size\x18\x08 \x01(\x04\x42\x0c\xb8\xb5\x18\x01\xc0\xb5\x18\x80\x80\x80\x80\x10H\x03\x88\x01\x01\x12)\n\x11person_proportion\x18\t \x01(\rB\t\xb8\xb5\x18\x01\xc0\xb5\x18\x90NH\x04\x88\x01\x01\x12*\n\x12\x61uction_proportion\x18\n \x01(\rB\t\xb8\xb5\x18\x01\xc0\xb5\x18\x90NH\x05\x88\x01\x01\x12&\n\x0e\x62id_proportion\x18\x0b \x01(\rB\t\xb8\xb5\x18\x01\xc0\xb5\x18\x90NH\x06\x88\x01\x01\x12$\n\x11hot_auction_ratio\x18\x0c \x01(\rB\x04\xb8\xb5\x18\x01H\x07\x88\x01\x01\x12#\n\x10hot_seller_ratio\x18\r \x01(\rB\x04\xb8\xb5\x18\x01H\x08\x88\x01\x01\x12#\n\x10hot_bidder_ratio\x18\x0e \x01(\rB\x04\xb8\xb5\x18\x01H\t\x88\x01\x01\x12-\n\x12in_flight_auctions\x18\x0f \x01(\rB\x0c\xb8\xb5\x18\x01\xc0\xb5\x18\x80\x80\x80\x80\x08H\n\x88\x01\x01\x12(\n\ractive_people\x18\x10 \x01(\rB\x0c\xb8\xb5\x18\x01\xc0\xb5\x18\x80\x80\x80\x80\x08H\x0b\x88\x01\x01\x12(\n\x0f\x61vg_person_size\x18\x11 \x01(\x03\x42\n\x98\xb5\x18\x01\xc0\xb5\x18\x80\x80@H\x0c\x88\x01\x01\x12)\n\x10\x61vg_auction_size\x18\x12 \x01(\x03\x42\n\x98\xb5\x18\x01\xc0\xb5\x18\x80\x80@H\r\x88\x01\x01\x12%\n\x0c\x61vg_bid_size\x18\x13 \x01(\x03\x42\n\x98\xb5\x18\x01\xc0\xb5\x18\x80\x80@H\x0e\x88\x01\x01\"4\n\x05Table\x12\x07\n\x03\x62id\x10\x00\x12\x0b\n\x07\x61uction\x10\x01\x12\n\n\x06person\x10\x02\x12\t\n\x05\x65vent\x10\x03\x42\t\n\x07_eventsB\x07\n\x05_rateB\r\n\x0b_event_rateB\x1a\n\x18_out_of_order_group_sizeB\x14\n\x12_person_proportionB\x15\n\x13_auction_proportionB\x11\n\x0f_bid_proportionB\x14\n\x12_hot_auction_ratioB\x13\n\x11_hot_seller_ratioB\x13\n\x11_hot_bidder_ratioB\x15\n\x13_in_flight_auctionsB\x10\n\x0e_active_peopleB\x12\n\x10_avg_person_sizeB\x13\n\x11_avg_auction_sizeB\x0f\n\r_avg_bid_size\"\xc7\x01\n\rImpulseSource\x12 \n\x05\x63ount\x18\x01 \x01(\x04\x42\x0c\xc0\xb5\x18\x80\x80\x80\x80\x80\x80\x80\x80@H\x00\x88\x01\x01\x12\x11\n\x04rate\x18\x02 \x01(\x01H\x01\x88\x01\x01\x12&\n\x13\x65vent_time_interval\x18\x03 \x01(\x03\x42\x04\x90\xb5\x18\x01H\x02\x88\x01\x01\x12.\n\nstart_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x08\n\x06_countB\x07\n\x05_rateB\x16\n\x14_event_time_intervalb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x61rroyo_nexmark/nexmark.proto\x12\x0e\x61rroyo_nexmark\x1a\x1f\x61rroyo_core/proto/options.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb9\t\n\rNexmarkSource\x12!\n\x06\x65vents\x18\x01 \x01(\x04\x42\x0c\xc0\xb5\x18\x80\x80\x80\x80\x80\x80\x80\x80@H\x00\x88\x01\x01\x12\x11\n\x04rate\x18\x02 \x01(\x01H\x01\x88\x01\x01\x12\x13\n\x04seed\x18\x03 \x01(\x04\x42\x05\xd2\xb5\x18\x01\x30\x12;\n\x05table\x18\x04 \x01(\x0e\x32#.arroyo_nexmark.NexmarkSource.TableB\x07\xd2\xb5\x18\x03\x62id\x12\x0e\n\x06\x66ields\x18\x05 \x03(\t\x12/\n\nevent_rate\x18\x06 \x01(\x04\x42\x16\xb8\xb5\x18\x01\xc0\xb5\x18\x80\xa0\x94\xa5\x8d\x1d\xd2\xb5\x18\x05\x31\x30\x30\x30\x30H\x02\x88\x01\x01\x12G\n\tbase_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x18\xd2\xb5\x18\x14\x32\x30\x31\x35-07-15T00:00:00Z\x12\x37\n\x17out_of_order_group_size\x18\x08 \x01(\x04\x42\x11\xb8\xb5\x18\x01\xc0\xb5\x18\x80\x80\x80\x80\x10\xd2\xb5\x18\x01\x31H\x03\x88\x01\x01\x12.\n\x11person_proportion\x18\t \x01(\rB\x0e\xb8\xb5\x18\x01\xc0\xb5\x18\x90N\xd2\xb5\x18\x01\x31H\x04\x88\x01\x01\x12/\n\x12\x61uction_proportion\x18\n \x01(\rB\x0e\xb8\xb5\x18\x01\xc0\xb5\x18\x90N\xd2\xb5\x18\x01\x33H\x05\x88\x01\x01\x12,\n\x0e\x62id_proportion\x18\x0b \x01(\rB\x0f\xb8\xb5\x18\x01\xc0\xb5\x18\x90N\xd2\xb5\x18\x02\x34\x36H\x06\x88\x01\x01\x12)\n\x11hot_auction_ratio\x18\x0c \x01(\rB\t\xb8\xb5\x18\x01\xd2\xb5\x18\x01\x32H\x07\x88\x01\x01\x12(\n\x10hot_seller_ratio\x18\r \x01(\rB\t\xb8\xb5\x18\x01\xd2\xb5\x18\x01\x34H\x08\x88\x01\x01\x12(\n\x10hot_bidder_ratio\x18\x0e \x01(\rB\t\xb8\xb5\x18\x01\xd2\xb5\x18\x01\x34H\t\x88\x01\x01\x12\x34\n\x12in_flight_auctions\x18\x0f \x01(\rB\x13\xb8\xb5\x18\x01\xc0\xb5\x18\x80\x80\x80\x80\x08\xd2\xb5\x18\x03\x31\x30\x30H\n\x88\x01\x01\x12\x30\n\ractive_people\x18\x10 \x01(\rB\x14\xb8\xb5\x18\x01\xc0\xb5\x18\x80\x80\x80\x80\x08\xd2\xb5\x18\x04\x31\x30\x30\x30H\x0b\x88\x01\x01\x12/\n\x0f\x61vg_person_size\x18\x11 \x01(\x03\x42\x11\x98\xb5\x18\x01\xc0\xb5\x18\x80\x80@\xd2\xb5\x18\x03\x32\x30\x30H\x0c\x88\x01\x01\x12\x30\n\x10\x61vg_auction_size\x18\x12 \x01(\x03\x42\x11\x98\xb5\x18\x01\xc0\xb5\x18\x80\x80@\xd2\xb5\x18\x03\x35\x30\x30H\r\x88\x01\x01\x12,\n\x0c\x61vg_bid_size\x18\x13 \x01(\x03\x42\x11\x98\xb5\x18\x01\xc0\xb5\x18\x80\x80@\xd2\xb5\x18\x03\x31\x30\x30H\x0e\x88\x01\x01\"4\n\x05Table\x12\x07\n\x03\x62id\x10\x00\x12\x0b\n\x07\x61uction\x10\x01\x12\n\n\x06person\x10\x02\x12\t\n\x05\x65vent\x10\x03\x42\t\n\x07_eventsB\x07\n\x05_rateB\r\n\x0b_event_rateB\x1a\n\x18_out_of_order_group_sizeB\x14\n\x12_person_proportionB\x15\n\x13_auction_proportionB\x11\n\x0f_bid_proportionB\x14\n\x12_hot_auction_ratioB\x13\n\x11_hot_seller_ratioB\x13\n\x11_hot_bidder_ratioB\x15\n\x13_in_flight_auctionsB\x10\n\x0e_active_peopleB\x12\n\x10_avg_person_sizeB\x13\n\x11_avg_auction_sizeB\x0f\n\r_avg_bid_size\"\xc7\x01\n\rImpulseSource\x12 \n\x05\x63ount\x18\x01 \x01(\x04\x42\x0c\xc0\xb5\x18\x80\x80\x80\x80\x80\x80\x80\x80@H\x00\x88\x01\x01\x12\x11\n\x04rate\x18\x02 \x01(\x01H\x01\x88\x01\x01\x12&\n\x13\x65vent_time_interval\x18\x03 \x01(\x03\x42\x04\x90\xb5\x18\x01H\x02\x88\x01\x01\x12.\n\nstart_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x08\n\x06_countB\x07\n\x05_rateB\x16\n\x14_event_time_intervalb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,40 +35,46 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_NEXMARKSOURCE'].fields_by_name['events']._loaded_options = None
   _globals['_NEXMARKSOURCE'].fields_by_name['events']._serialized_options = b'\300\265\030\200\200\200\200\200\200\200\200@'
+  _globals['_NEXMARKSOURCE'].fields_by_name['seed']._loaded_options = None
+  _globals['_NEXMARKSOURCE'].fields_by_name['seed']._serialized_options = b'\322\265\030\0010'
+  _globals['_NEXMARKSOURCE'].fields_by_name['table']._loaded_options = None
+  _globals['_NEXMARKSOURCE'].fields_by_name['table']._serialized_options = b'\322\265\030\003bid'
   _globals['_NEXMARKSOURCE'].fields_by_name['event_rate']._loaded_options = None
-  _globals['_NEXMARKSOURCE'].fields_by_name['event_rate']._serialized_options = b'\270\265\030\001\300\265\030\200\240\224\245\215\035'
+  _globals['_NEXMARKSOURCE'].fields_by_name['event_rate']._serialized_options = b'\270\265\030\001\300\265\030\200\240\224\245\215\035\322\265\030\00510000'
+  _globals['_NEXMARKSOURCE'].fields_by_name['base_time']._loaded_options = None
+  _globals['_NEXMARKSOURCE'].fields_by_name['base_time']._serialized_options = b'\322\265\030\0242015-07-15T00:00:00Z'
   _globals['_NEXMARKSOURCE'].fields_by_name['out_of_order_group_size']._loaded_options = None
-  _globals['_NEXMARKSOURCE'].fields_by_name['out_of_order_group_size']._serialized_options = b'\270\265\030\001\300\265\030\200\200\200\200\020'
+  _globals['_NEXMARKSOURCE'].fields_by_name['out_of_order_group_size']._serialized_options = b'\270\265\030\001\300\265\030\200\200\200\200\020\322\265\030\0011'
   _globals['_NEXMARKSOURCE'].fields_by_name['person_proportion']._loaded_options = None
-  _globals['_NEXMARKSOURCE'].fields_by_name['person_proportion']._serialized_options = b'\270\265\030\001\300\265\030\220N'
+  _globals['_NEXMARKSOURCE'].fields_by_name['person_proportion']._serialized_options = b'\270\265\030\001\300\265\030\220N\322\265\030\0011'
   _globals['_NEXMARKSOURCE'].fields_by_name['auction_proportion']._loaded_options = None
-  _globals['_NEXMARKSOURCE'].fields_by_name['auction_proportion']._serialized_options = b'\270\265\030\001\300\265\030\220N'
+  _globals['_NEXMARKSOURCE'].fields_by_name['auction_proportion']._serialized_options = b'\270\265\030\001\300\265\030\220N\322\265\030\0013'
   _globals['_NEXMARKSOURCE'].fields_by_name['bid_proportion']._loaded_options = None
-  _globals['_NEXMARKSOURCE'].fields_by_name['bid_proportion']._serialized_options = b'\270\265\030\001\300\265\030\220N'
+  _globals['_NEXMARKSOURCE'].fields_by_name['bid_proportion']._serialized_options = b'\270\265\030\001\300\265\030\220N\322\265\030\00246'
   _globals['_NEXMARKSOURCE'].fields_by_name['hot_auction_ratio']._loaded_options = None
-  _globals['_NEXMARKSOURCE'].fields_by_name['hot_auction_ratio']._serialized_options = b'\270\265\030\001'
+  _globals['_NEXMARKSOURCE'].fields_by_name['hot_auction_ratio']._serialized_options = b'\270\265\030\001\322\265\030\0012'
   _globals['_NEXMARKSOURCE'].fields_by_name['hot_seller_ratio']._loaded_options = None
-  _globals['_NEXMARKSOURCE'].fields_by_name['hot_seller_ratio']._serialized_options = b'\270\265\030\001'
+  _globals['_NEXMARKSOURCE'].fields_by_name['hot_seller_ratio']._serialized_options = b'\270\265\030\001\322\265\030\0014'
   _globals['_NEXMARKSOURCE'].fields_by_name['hot_bidder_ratio']._loaded_options = None
-  _globals['_NEXMARKSOURCE'].fields_by_name['hot_bidder_ratio']._serialized_options = b'\270\265\030\001'
+  _globals['_NEXMARKSOURCE'].fields_by_name['hot_bidder_ratio']._serialized_options = b'\270\265\030\001\322\265\030\0014'
   _globals['_NEXMARKSOURCE'].fields_by_name['in_flight_auctions']._loaded_options = None
-  _globals['_NEXMARKSOURCE'].fields_by_name['in_flight_auctions']._serialized_options = b'\270\265\030\001\300\265\030\200\200\200\200\010'
+  _globals['_NEXMARKSOURCE'].fields_by_name['in_flight_auctions']._serialized_options = b'\270\265\030\001\300\265\030\200\200\200\200\010\322\265\030\003100'
   _globals['_NEXMARKSOURCE'].fields_by_name['active_people']._loaded_options = None
-  _globals['_NEXMARKSOURCE'].fields_by_name['active_people']._serialized_options = b'\270\265\030\001\300\265\030\200\200\200\200\010'
+  _globals['_NEXMARKSOURCE'].fields_by_name['active_people']._serialized_options = b'\270\265\030\001\300\265\030\200\200\200\200\010\322\265\030\0041000'
   _globals['_NEXMARKSOURCE'].fields_by_name['avg_person_size']._loaded_options = None
-  _globals['_NEXMARKSOURCE'].fields_by_name['avg_person_size']._serialized_options = b'\230\265\030\001\300\265\030\200\200@'
+  _globals['_NEXMARKSOURCE'].fields_by_name['avg_person_size']._serialized_options = b'\230\265\030\001\300\265\030\200\200@\322\265\030\003200'
   _globals['_NEXMARKSOURCE'].fields_by_name['avg_auction_size']._loaded_options = None
-  _globals['_NEXMARKSOURCE'].fields_by_name['avg_auction_size']._serialized_options = b'\230\265\030\001\300\265\030\200\200@'
+  _globals['_NEXMARKSOURCE'].fields_by_name['avg_auction_size']._serialized_options = b'\230\265\030\001\300\265\030\200\200@\322\265\030\003500'
   _globals['_NEXMARKSOURCE'].fields_by_name['avg_bid_size']._loaded_options = None
-  _globals['_NEXMARKSOURCE'].fields_by_name['avg_bid_size']._serialized_options = b'\230\265\030\001\300\265\030\200\200@'
+  _globals['_NEXMARKSOURCE'].fields_by_name['avg_bid_size']._serialized_options = b'\230\265\030\001\300\265\030\200\200@\322\265\030\003100'
   _globals['_IMPULSESOURCE'].fields_by_name['count']._loaded_options = None
   _globals['_IMPULSESOURCE'].fields_by_name['count']._serialized_options = b'\300\265\030\200\200\200\200\200\200\200\200@'
   _globals['_IMPULSESOURCE'].fields_by_name['event_time_interval']._loaded_options = None
   _globals['_IMPULSESOURCE'].fields_by_name['event_time_interval']._serialized_options = b'\220\265\030\001'
   _globals['_NEXMARKSOURCE']._serialized_start=115
-  _globals['_NEXMARKSOURCE']._serialized_end=1201
-  _globals['_NEXMARKSOURCE_TABLE']._serialized_start=859
-  _globals['_NEXMARKSOURCE_TABLE']._serialized_end=911
-  _globals['_IMPULSESOURCE']._serialized_start=1204
-  _globals['_IMPULSESOURCE']._serialized_end=1403
+  _globals['_NEXMARKSOURCE']._serialized_end=1324
+  _globals['_NEXMARKSOURCE_TABLE']._serialized_start=982
+  _globals['_NEXMARKSOURCE_TABLE']._serialized_end=1034
+  _globals['_IMPULSESOURCE']._serialized_start=1327
+  _globals['_IMPULSESOURCE']._serialized_end=1526
 # @@protoc_insertion_point(module_scope)

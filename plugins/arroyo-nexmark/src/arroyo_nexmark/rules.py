@@ -7,7 +7,11 @@ from enum import IntEnum
 
 import numpy as np
 
+from arroyo_core.api import with_defaults
+from arroyo_nexmark.nexmark_pb2 import NexmarkSource
 from arroyo_nexmark.randomness import Int64s
+
+_DEFAULTS = with_defaults(NexmarkSource())
 
 FIRST_AUCTION_ID = 1000
 FIRST_PERSON_ID = 1000
@@ -17,8 +21,6 @@ CATEGORY_COUNT = 5
 HOT_GROUP = 100
 #: How far ahead of the last one an id may point, as if two events had been swapped on their way.
 ID_LEAD = 10
-#: 2015-07-15T00:00:00Z.
-DEFAULT_BASE_TIME_US = 1_436_918_400_000_000
 #: The factor that scatters the events of an out-of-order group; a prime.
 SCATTER = 953
 
@@ -35,21 +37,21 @@ class Kind(IntEnum):
 class Rules:
     """The options of the generator; see the comments of `nexmark.proto`."""
 
-    seed: int = 0
-    person_proportion: int = 1
-    auction_proportion: int = 3
-    bid_proportion: int = 46
-    event_rate: int = 10_000
-    base_time_us: int = DEFAULT_BASE_TIME_US
-    out_of_order_group_size: int = 1
-    hot_auction_ratio: int = 2
-    hot_seller_ratio: int = 4
-    hot_bidder_ratio: int = 4
-    in_flight_auctions: int = 100
-    active_people: int = 1000
-    avg_person_size: int = 200
-    avg_auction_size: int = 500
-    avg_bid_size: int = 100
+    seed: int = _DEFAULTS.seed
+    person_proportion: int = _DEFAULTS.person_proportion
+    auction_proportion: int = _DEFAULTS.auction_proportion
+    bid_proportion: int = _DEFAULTS.bid_proportion
+    event_rate: int = _DEFAULTS.event_rate
+    base_time_us: int = _DEFAULTS.base_time.ToMicroseconds()
+    out_of_order_group_size: int = _DEFAULTS.out_of_order_group_size
+    hot_auction_ratio: int = _DEFAULTS.hot_auction_ratio
+    hot_seller_ratio: int = _DEFAULTS.hot_seller_ratio
+    hot_bidder_ratio: int = _DEFAULTS.hot_bidder_ratio
+    in_flight_auctions: int = _DEFAULTS.in_flight_auctions
+    active_people: int = _DEFAULTS.active_people
+    avg_person_size: int = _DEFAULTS.avg_person_size
+    avg_auction_size: int = _DEFAULTS.avg_auction_size
+    avg_bid_size: int = _DEFAULTS.avg_bid_size
 
     @property
     def cycle(self) -> int:

@@ -139,23 +139,19 @@ def _fields(config: nexmark_pb2.NexmarkSource, table: Table) -> list[str]:
 def _rules(config: nexmark_pb2.NexmarkSource) -> Rules:
     options: dict[str, int] = {}
     for option, limit in _LIMITS.items():
-        if not config.HasField(option):
-            continue
         value: int = getattr(config, option)
         least = 0 if option.endswith("_size") and option.startswith("avg_") else 1
         if not least <= value <= limit:
             raise ConfigError(f"{option} must be from {least} to {limit}, not {value}", field=option, value=value)
         options[option] = value
-    group = options.get("out_of_order_group_size", 1)
+    group = options["out_of_order_group_size"]
     if group % SCATTER == 0:
         raise ConfigError(
             f"out_of_order_group_size must not be a multiple of {SCATTER}, the factor that scatters a group",
             field="out_of_order_group_size",
             value=group,
         )
-    if config.HasField("base_time"):
-        options["base_time_us"] = config.base_time.ToMicroseconds()
-    return Rules(seed=config.seed, **options)
+    return Rules(seed=config.seed, base_time_us=config.base_time.ToMicroseconds(), **options)
 
 
 def _batch_events(table: Table, rules: Rules) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from arroyo_core.api import ConstructedOperator, OperatorConstructor, Registry
 from arroyo_core.errors import ConfigError
+from arroyo_std import std_pb2
 from arroyo_std.std_pb2 import (
     BlackholeConfig,
     FilterConfig,
@@ -14,11 +15,6 @@ from arroyo_std.std_pb2 import (
     UnnestConfig,
     WatermarkConfig,
 )
-
-DEFAULT_MAX_LATENESS_US = 1_000_000
-DEFAULT_PERIOD_US = 1_000_000
-DEFAULT_PRINTED_ROWS = 1000
-DEFAULT_CELL_WIDTH = 40
 
 
 class FilterConstructor(OperatorConstructor[FilterConfig]):
@@ -84,21 +80,15 @@ class WatermarkConstructor(OperatorConstructor[WatermarkConfig]):
     def with_config(self, config: WatermarkConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_std.watermark import WatermarkGenerator, WatermarkSettings
 
-        if config.expression and config.HasField("max_lateness"):
-            raise ConfigError(
-                "'expression' gives the watermark itself; subtract the lateness there", field="max_lateness"
-            )
-        max_lateness_us = config.max_lateness if config.HasField("max_lateness") else DEFAULT_MAX_LATENESS_US
-        period_us = config.period if config.HasField("period") else DEFAULT_PERIOD_US
-        for field, value_us in (("max_lateness", max_lateness_us), ("period", period_us)):
+        for field, value_us in (("max_lateness", config.max_lateness), ("period", config.period)):
             if value_us < 0:
                 raise ConfigError("a duration must not be negative", field=field, value=value_us)
         if config.HasField("idle_time") and config.idle_time <= 0:
             raise ConfigError("the idle time must be more than zero", field="idle_time", value=config.idle_time)
         settings = WatermarkSettings(
             column=config.column or None,
-            max_lateness_us=max_lateness_us,
-            period_us=period_us,
+            max_lateness_us=config.max_lateness,
+            period_us=config.period,
             idle_time_us=config.idle_time if config.HasField("idle_time") else None,
             expression=config.expression or None,
         )
@@ -149,14 +139,14 @@ class StdoutConstructor(OperatorConstructor[StdoutConfig]):
         from arroyo_std.rendering import Format
         from arroyo_std.stdout import Stdout
 
-        formats = [Format.JSON, Format.JSON, Format.CSV, Format.TABLE]
-        if not 0 <= config.format < len(formats):
+        formats = {std_pb2.json: Format.JSON, std_pb2.csv: Format.CSV, std_pb2.table: Format.TABLE}
+        if config.format not in formats:
             raise ConfigError("no such format", field="format", value=config.format, allowed=[*Format])
         return ConstructedOperator.from_operator(
             Stdout(
                 formats[config.format],
-                limit=config.limit if config.HasField("limit") else DEFAULT_PRINTED_ROWS,
-                max_cell_width=config.max_cell_width if config.HasField("max_cell_width") else DEFAULT_CELL_WIDTH,
+                limit=config.limit,
+                max_cell_width=config.max_cell_width,
             )
         )
 

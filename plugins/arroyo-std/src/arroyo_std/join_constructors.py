@@ -24,13 +24,13 @@ from arroyo_std.window_constructors import check_positive
 if TYPE_CHECKING:
     from arroyo_std.joins.layout import JoinSettings, JoinType, KeyPair
 
-DEFAULT_TTL_US = 24 * 3_600_000_000
-DEFAULT_TIME_COLUMN = "join_time"
-DEFAULT_CACHE_BYTES = 64 * 2**20
-DEFAULT_CACHE_TTL_US = 10 * 60_000_000
-
 #: By the numbers of the enum `JoinType` of the configs.
-_TYPES = ("inner", "inner", "left", "right", "full")
+_TYPES: dict[int, str] = {
+    join_pb2.inner: "inner",
+    join_pb2.left: "left",
+    join_pb2.right: "right",
+    join_pb2.full: "full",
+}
 
 
 class WindowJoinConstructor(OperatorConstructor[WindowJoinConfig]):
@@ -70,14 +70,13 @@ class JoinConstructor(OperatorConstructor[JoinConfig]):
     def with_config(self, config: JoinConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_std.joins.history_join import HistoryJoin
 
-        ttl_us = config.ttl if config.HasField("ttl") else DEFAULT_TTL_US
-        if ttl_us < 0:
-            raise ConfigError("a duration must not be negative", field="ttl", value=ttl_us)
+        if config.ttl < 0:
+            raise ConfigError("a duration must not be negative", field="ttl", value=config.ttl)
         return ConstructedOperator.from_operator(
             HistoryJoin(
                 join_settings(config.type, config.on, config.prefixes, config.late),
-                ttl_us=ttl_us or None,
-                time_column=config.time_column or DEFAULT_TIME_COLUMN,
+                ttl_us=config.ttl or None,
+                time_column=config.time_column,
             )
         )
 
@@ -102,7 +101,7 @@ class IntervalJoinConstructor(OperatorConstructor[IntervalJoinConfig]):
             IntervalJoin(
                 join_settings(config.type, config.on, config.prefixes, config.late),
                 interval,
-                time_column=config.time_column or DEFAULT_TIME_COLUMN,
+                time_column=config.time_column,
             )
         )
 
@@ -118,14 +117,13 @@ class AsofJoinConstructor(OperatorConstructor[AsofJoinConfig]):
 
         if config.tolerance < 0:
             raise ConfigError("a duration must not be negative", field="tolerance", value=config.tolerance)
-        directions = (Direction.BACKWARD, Direction.BACKWARD, Direction.FORWARD)
-        if not 0 <= config.direction < len(directions):
+        directions = {join_pb2.backward: Direction.BACKWARD, join_pb2.forward: Direction.FORWARD}
+        if config.direction not in directions:
             raise ConfigError("no such direction", field="direction", value=config.direction, allowed=[*Direction])
-        kind = config.type or join_pb2.left
-        check_keeps_left_only(kind)
+        check_keeps_left_only(config.type)
         return ConstructedOperator.from_operator(
             AsofJoin(
-                join_settings(kind, config.on, config.prefixes, config.late),
+                join_settings(config.type, config.on, config.prefixes, config.late),
                 tolerance_us=config.tolerance,
                 direction=directions[config.direction],
             )
@@ -157,11 +155,9 @@ class LookupJoinConstructor(OperatorConstructor[LookupJoinConfig]):
         formats = (None, *TableFormat)
         if not 0 <= table.format < len(formats):
             raise ConfigError("no such format", field="table.format", value=table.format, allowed=[*TableFormat])
-        max_bytes = cache.max_bytes if cache.HasField("max_bytes") else DEFAULT_CACHE_BYTES
-        ttl_us = cache.ttl if cache.HasField("ttl") else DEFAULT_CACHE_TTL_US
-        if max_bytes <= 0:
-            raise ConfigError("the size must be more than zero", field="cache.max_bytes", value=max_bytes)
-        check_positive(ttl_us, "cache.ttl")
+        if cache.max_bytes <= 0:
+            raise ConfigError("the size must be more than zero", field="cache.max_bytes", value=cache.max_bytes)
+        check_positive(cache.ttl, "cache.ttl")
         check_keeps_left_only(config.type)
         source = table_source(
             path=absolute_url(table.path),
@@ -171,7 +167,10 @@ class LookupJoinConstructor(OperatorConstructor[LookupJoinConfig]):
         )
         return ConstructedOperator.from_operator(
             LookupJoin(
-                join_settings(config.type, config.on, config.prefixes), source, max_bytes=max_bytes, ttl_us=ttl_us
+                join_settings(config.type, config.on, config.prefixes),
+                source,
+                max_bytes=cache.max_bytes,
+                ttl_us=cache.ttl,
             )
         )
 
@@ -191,12 +190,12 @@ def join_settings(
     type_number: int, on: Sequence[JoinKey], prefixes: JoinPrefixes, late: int = std_pb2.drop
 ) -> JoinSettings:
     """What all joins are told; raises `ConfigError` at the field that is wrong."""
-    from arroyo_std.joins.layout import DEFAULT_RIGHT_PREFIX, JoinSettings
+    from arroyo_std.joins.layout import JoinSettings
 
     return JoinSettings(
         type=join_type(type_number),
         on=key_pairs(on),
-        prefixes=(prefixes.left, prefixes.right if prefixes.HasField("right") else DEFAULT_RIGHT_PREFIX),
+        prefixes=(prefixes.left, prefixes.right),
         has_late_output=late == std_pb2.side_output,
     )
 
@@ -204,7 +203,7 @@ def join_settings(
 def join_type(number: int) -> JoinType:
     from arroyo_std.joins.layout import JoinType
 
-    if not 0 <= number < len(_TYPES):
+    if number not in _TYPES:
         raise ConfigError("no such type of join", field="type", value=number, allowed=[*JoinType])
     return JoinType(_TYPES[number])
 

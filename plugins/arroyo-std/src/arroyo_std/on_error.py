@@ -14,6 +14,7 @@ import pyarrow as pa
 from arroyo_core.api import ArrowCollector, ArroyoSchema, OperatorContext, Origin
 from arroyo_core.api.dead_letters import dead_letter_schema, make_dead_letters
 from arroyo_core.errors import ConfigError, DataError, UdfError, UdfTimeoutError
+from arroyo_std import std_pb2
 
 #: The side output of rows that cannot be computed.
 ERRORS = "errors"
@@ -138,8 +139,12 @@ def _plugin() -> Origin:
 
 
 def read_on_error(number: int) -> OnError:
-    """From the number in a config; 0, for nothing written, means fail."""
-    choices = [OnError.FAIL, OnError.FAIL, OnError.NULL, OnError.DEAD_LETTER]
-    if not 0 <= number < len(choices):
+    """From the number in a config; raises `ConfigError`."""
+    choices: dict[int, OnError] = {
+        std_pb2.fail: OnError.FAIL,
+        std_pb2.null: OnError.NULL,
+        std_pb2.dead_letter: OnError.DEAD_LETTER,
+    }
+    if number not in choices:
         raise ConfigError("no such choice", field="on_error", value=number, allowed=[*OnError])
     return choices[number]

@@ -14,8 +14,6 @@ from arroyo_std.rows_pb2 import (
     WindowFunctionConfig,
 )
 
-DEFAULT_TTL_US = 24 * 3_600_000_000
-
 
 class DeduplicateConstructor(OperatorConstructor[DeduplicateConfig]):
     """Makes `std.deduplicate`."""
@@ -27,13 +25,12 @@ class DeduplicateConstructor(OperatorConstructor[DeduplicateConfig]):
         from arroyo_std.deduplicate import Deduplicate, DeduplicateSettings
 
         _require(config.keys, "keys", "a list of columns")
-        ttl_us = config.ttl if config.HasField("ttl") else DEFAULT_TTL_US
-        if ttl_us < 0:
-            raise ConfigError("a duration must not be negative", field="ttl", value=ttl_us)
+        if config.ttl < 0:
+            raise ConfigError("a duration must not be negative", field="ttl", value=config.ttl)
         return ConstructedOperator.from_operator(
             Deduplicate(
                 DeduplicateSettings(
-                    keys=tuple(config.keys), keeps_last=config.keep == rows_pb2.last, ttl_us=ttl_us or None
+                    keys=tuple(config.keys), keeps_last=config.keep == rows_pb2.last, ttl_us=config.ttl or None
                 )
             )
         )
@@ -57,7 +54,7 @@ class TopNConstructor(OperatorConstructor[TopNConfig]):
                 column=each.column,
                 field=f"order_by[{position}]",
                 is_descending=each.descending,
-                nulls_last=each.nulls_last if each.HasField("nulls_last") else True,
+                nulls_last=each.nulls_last,
             )
             for position, each in enumerate(config.order_by)
         )
@@ -135,10 +132,10 @@ class UpsertConstructor(OperatorConstructor[UpsertConfig]):
     inputs = (1, 1)
 
     def with_config(self, config: UpsertConfig, registry: Registry) -> ConstructedOperator:
-        from arroyo_std.upsert import DELETED, Upsert
+        from arroyo_std.upsert import Upsert
 
         _require(config.keys, "keys", "a list of columns")
-        return ConstructedOperator.from_operator(Upsert(tuple(config.keys), config.deleted_column or DELETED))
+        return ConstructedOperator.from_operator(Upsert(tuple(config.keys), config.deleted_column))
 
 
 def _require(value: object, field: str, expected: str) -> None:

@@ -83,18 +83,18 @@ class KeyByConfig(_message.Message):
     def __init__(self, keys: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class WatermarkConfig(_message.Message):
-    __slots__ = ("column", "max_lateness", "period", "idle_time", "expression")
+    __slots__ = ("column", "max_lateness", "expression", "period", "idle_time")
     COLUMN_FIELD_NUMBER: _ClassVar[int]
     MAX_LATENESS_FIELD_NUMBER: _ClassVar[int]
+    EXPRESSION_FIELD_NUMBER: _ClassVar[int]
     PERIOD_FIELD_NUMBER: _ClassVar[int]
     IDLE_TIME_FIELD_NUMBER: _ClassVar[int]
-    EXPRESSION_FIELD_NUMBER: _ClassVar[int]
     column: str
     max_lateness: int
+    expression: str
     period: int
     idle_time: int
-    expression: str
-    def __init__(self, column: _Optional[str] = ..., max_lateness: _Optional[int] = ..., period: _Optional[int] = ..., idle_time: _Optional[int] = ..., expression: _Optional[str] = ...) -> None: ...
+    def __init__(self, column: _Optional[str] = ..., max_lateness: _Optional[int] = ..., expression: _Optional[str] = ..., period: _Optional[int] = ..., idle_time: _Optional[int] = ...) -> None: ...
 
 class UnionConfig(_message.Message):
     __slots__ = ()

@@ -26,7 +26,7 @@ from arroyo_core.proto import options_pb2 as arroyo__core_dot_proto_dot_options_
 from arroyo_std import std_pb2 as arroyo__std_dot_std__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14\x61rroyo_std/udf.proto\x12\narroyo_std\x1a\x1f\x61rroyo_core/proto/options.proto\x1a\x14\x61rroyo_std/std.proto\"Q\n\x10MapBatchesConfig\x12\x16\n\x08\x66unction\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\x12%\n\x08on_error\x18\x02 \x01(\x0e\x32\x13.arroyo_std.OnError\"\xc8\x02\n\x0e\x41syncUdfConfig\x12\x16\n\x08\x66unction\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\x12\x17\n\targuments\x18\x02 \x03(\tB\x04\xa0\xb5\x18\x01\x12\x10\n\x02\x61s\x18\x03 \x01(\tB\x04\xa0\xb5\x18\x01\x12\x1e\n\x0b\x63oncurrency\x18\x04 \x01(\x03\x42\x04\xb8\xb5\x18\x01H\x00\x88\x01\x01\x12\x1e\n\x07timeout\x18\x05 \x01(\x03\x42\x08\x90\xb5\x18\x01\xb8\xb5\x18\x01H\x01\x88\x01\x01\x12\x1a\n\x07retries\x18\x06 \x01(\x03\x42\x04\xb8\xb5\x18\x00H\x02\x88\x01\x01\x12\x1a\n\x07\x62\x61\x63koff\x18\x07 \x01(\x03\x42\x04\x90\xb5\x18\x01H\x03\x88\x01\x01\x12\x14\n\x07ordered\x18\x08 \x01(\x08H\x04\x88\x01\x01\x12%\n\x08on_error\x18\t \x01(\x0e\x32\x13.arroyo_std.OnErrorB\x0e\n\x0c_concurrencyB\n\n\x08_timeoutB\n\n\x08_retriesB\n\n\x08_backoffB\n\n\x08_orderedb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14\x61rroyo_std/udf.proto\x12\narroyo_std\x1a\x1f\x61rroyo_core/proto/options.proto\x1a\x14\x61rroyo_std/std.proto\"[\n\x10MapBatchesConfig\x12\x16\n\x08\x66unction\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\x12/\n\x08on_error\x18\x02 \x01(\x0e\x32\x13.arroyo_std.OnErrorB\x08\xd2\xb5\x18\x04\x66\x61il\"\xd2\x02\n\x0e\x41syncUdfConfig\x12\x16\n\x08\x66unction\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\x12\x17\n\targuments\x18\x02 \x03(\tB\x04\xa0\xb5\x18\x01\x12\x10\n\x02\x61s\x18\x03 \x01(\tB\x04\xa0\xb5\x18\x01\x12\x1e\n\x0b\x63oncurrency\x18\x04 \x01(\x03\x42\x04\xb8\xb5\x18\x01H\x00\x88\x01\x01\x12\x1e\n\x07timeout\x18\x05 \x01(\x03\x42\x08\x90\xb5\x18\x01\xb8\xb5\x18\x01H\x01\x88\x01\x01\x12\x1a\n\x07retries\x18\x06 \x01(\x03\x42\x04\xb8\xb5\x18\x00H\x02\x88\x01\x01\x12\x1a\n\x07\x62\x61\x63koff\x18\x07 \x01(\x03\x42\x04\x90\xb5\x18\x01H\x03\x88\x01\x01\x12\x14\n\x07ordered\x18\x08 \x01(\x08H\x04\x88\x01\x01\x12/\n\x08on_error\x18\t \x01(\x0e\x32\x13.arroyo_std.OnErrorB\x08\xd2\xb5\x18\x04\x66\x61ilB\x0e\n\x0c_concurrencyB\n\n\x08_timeoutB\n\n\x08_retriesB\n\n\x08_backoffB\n\n\x08_orderedb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,6 +35,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_MAPBATCHESCONFIG'].fields_by_name['function']._loaded_options = None
   _globals['_MAPBATCHESCONFIG'].fields_by_name['function']._serialized_options = b'\240\265\030\001'
+  _globals['_MAPBATCHESCONFIG'].fields_by_name['on_error']._loaded_options = None
+  _globals['_MAPBATCHESCONFIG'].fields_by_name['on_error']._serialized_options = b'\322\265\030\004fail'
   _globals['_ASYNCUDFCONFIG'].fields_by_name['function']._loaded_options = None
   _globals['_ASYNCUDFCONFIG'].fields_by_name['function']._serialized_options = b'\240\265\030\001'
   _globals['_ASYNCUDFCONFIG'].fields_by_name['arguments']._loaded_options = None
@@ -49,8 +51,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ASYNCUDFCONFIG'].fields_by_name['retries']._serialized_options = b'\270\265\030\000'
   _globals['_ASYNCUDFCONFIG'].fields_by_name['backoff']._loaded_options = None
   _globals['_ASYNCUDFCONFIG'].fields_by_name['backoff']._serialized_options = b'\220\265\030\001'
+  _globals['_ASYNCUDFCONFIG'].fields_by_name['on_error']._loaded_options = None
+  _globals['_ASYNCUDFCONFIG'].fields_by_name['on_error']._serialized_options = b'\322\265\030\004fail'
   _globals['_MAPBATCHESCONFIG']._serialized_start=91
-  _globals['_MAPBATCHESCONFIG']._serialized_end=172
-  _globals['_ASYNCUDFCONFIG']._serialized_start=175
-  _globals['_ASYNCUDFCONFIG']._serialized_end=503
+  _globals['_MAPBATCHESCONFIG']._serialized_end=182
+  _globals['_ASYNCUDFCONFIG']._serialized_start=185
+  _globals['_ASYNCUDFCONFIG']._serialized_end=523
 # @@protoc_insertion_point(module_scope)

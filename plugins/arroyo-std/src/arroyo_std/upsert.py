@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from arroyo_core.state import TableConfig
 
 TABLE = "k"
-DELETED = "_deleted"
 _ROW = "_row"
 
 Words = npt.NDArray[np.uint64]
@@ -43,7 +42,7 @@ class Upsert(ArrowOperator):
     can happen when rows come from several subtasks, changes nothing.
     """
 
-    def __init__(self, keys: Sequence[str], deleted_column: str = DELETED) -> None:
+    def __init__(self, keys: Sequence[str], deleted_column: str) -> None:
         self._keys = tuple(keys)
         self._deleted_column = deleted_column
 

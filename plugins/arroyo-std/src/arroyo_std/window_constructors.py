@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from arroyo_std.aggregates.registry import AggregateSpec
     from arroyo_std.windows.windowed import WindowSettings
 
-DEFAULT_TTL_US = 24 * 3_600_000_000
-DEFAULT_FLUSH_INTERVAL_US = 1_000_000
-
 WindowConfig = TumblingWindowConfig | SlidingWindowConfig | SessionWindowConfig
 
 
@@ -101,18 +98,16 @@ class UpdatingAggregateConstructor(OperatorConstructor[UpdatingAggregateConfig])
     def with_config(self, config: UpdatingAggregateConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_std.updating.aggregate import UpdatingAggregate, UpdatingSettings
 
-        ttl_us = config.ttl if config.HasField("ttl") else DEFAULT_TTL_US
-        if ttl_us < 0:
-            raise ConfigError("a duration must not be negative", field="ttl", value=ttl_us)
-        interval_us = config.flush_interval if config.HasField("flush_interval") else DEFAULT_FLUSH_INTERVAL_US
-        check_positive(interval_us, "flush_interval")
+        if config.ttl < 0:
+            raise ConfigError("a duration must not be negative", field="ttl", value=config.ttl)
+        check_positive(config.flush_interval, "flush_interval")
         if not config.aggregates:
             raise ConfigError("'aggregates' is missing: give a list of aggregates", field="aggregates")
         settings = UpdatingSettings(
             keys=tuple(config.keys),
             aggregates=aggregate_specs(config.aggregates),
-            ttl_us=ttl_us,
-            flush_interval_us=interval_us,
+            ttl_us=config.ttl,
+            flush_interval_us=config.flush_interval,
         )
         return ConstructedOperator.from_operator(UpdatingAggregate(settings, registry))
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import Any
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
+from arroyo_core.api.config_defaults import EMPTY_MESSAGE, default_text, default_value
 from arroyo_core.graph import scalar_schemas as scalars
 from arroyo_core.graph.field_options import (
     INT_RANGES,
     accepts_null,
     enum_names,
     has_option,
+    has_unit,
     is_map,
     limit,
     writable_fields,
@@ -21,7 +21,7 @@ from arroyo_core.graph.field_options import (
 from arroyo_core.graph.scalar_schemas import Schema, nullable
 from arroyo_core.graph.wellknown import WELL_KNOWN
 from arroyo_core.proto import options_pb2
-from arroyo_devtools.schema.field_docs import field_choices
+from arroyo_devtools.schema.field_docs import default_words, field_choices
 from arroyo_devtools.schema.prose import read_field_text
 
 _F = FieldDescriptor
@@ -64,10 +64,10 @@ class ConfigSchemas:
         schema = self._field(field, above, is_required=is_required)
         if not is_required or accepts_null(field):
             schema = nullable(schema)
-        shown = f"{text.description}\n\nDefault: {text.default_words}." if text.default else text.description
-        default = _default(field, text.default)
+        words = default_words(field, text)
+        shown = f"{text.description}\n\nDefault: {words}." if words else text.description
         described = {"description": shown, "markdownDescription": shown} if shown else {}
-        return {**described, **schema, **({} if default is None else {"default": default})}
+        return {**described, **schema, **_default(field)}
 
     def _field(self, field: FieldDescriptor, above: tuple[str, ...], *, is_required: bool) -> Schema:
         if is_map(field):
@@ -195,19 +195,16 @@ def _well_known(descriptor: Descriptor) -> Schema:
     return fixed[name] if name in fixed else scalars.whole_number(least=0 if name.startswith("U") else None)
 
 
-def _default(field: FieldDescriptor, written: str) -> Any:
-    """The default as YAML has it, None where the comment only describes it."""
-    if field.is_repeated or not written:
-        return None
-    quoted = re.fullmatch(r"`([^`]+)`", written)
-    if quoted:
-        return quoted[1]
-    if has_option(field, options_pb2.duration) or has_option(field, options_pb2.size):
-        return written if re.fullmatch(r"[1-9][0-9]*[A-Za-z]+", written) else 0 if written == "0" else None
-    if field.cpp_type == _F.CPPTYPE_BOOL:
-        return {"true": True, "false": False}.get(written)
-    if field.cpp_type in INT_RANGES and re.fullmatch(r"[0-9]+", written):
-        return int(written)
-    names = {choice.name for choice in field_choices(field, {})[0]}
-    is_moment = field.message_type is not None and field.message_type.name == "Timestamp"
-    return written if written in names or (is_moment and written[0].isdigit()) else None
+def _default(field: FieldDescriptor) -> Schema:
+    """The default as YAML has it."""
+    text = default_text(field)
+    if text is None:
+        return {}
+    if text == EMPTY_MESSAGE and field.message_type is not None:
+        return {"default": {}}
+    is_number = field.cpp_type in INT_RANGES and not has_unit(field)
+    is_float = field.cpp_type in (_F.CPPTYPE_FLOAT, _F.CPPTYPE_DOUBLE)
+    if is_number or is_float or field.cpp_type == _F.CPPTYPE_BOOL:
+        return {"default": default_value(field)}
+    # A number without a unit is a size, and nothing is a duration: both are written as numbers.
+    return {"default": int(text) if has_unit(field) and text.isdigit() else text}

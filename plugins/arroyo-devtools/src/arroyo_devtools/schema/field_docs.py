@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
+from arroyo_core.api.config_defaults import EMPTY_MESSAGE, default_text
 from arroyo_core.graph.field_options import (
     INT_RANGES,
     choices_of,
@@ -19,7 +20,7 @@ from arroyo_core.graph.field_options import (
 )
 from arroyo_core.graph.wellknown import WELL_KNOWN
 from arroyo_core.proto import options_pb2
-from arroyo_devtools.schema.prose import read_field_text
+from arroyo_devtools.schema.prose import FieldText, read_field_text
 
 _F = FieldDescriptor
 _WELL_KNOWN_TYPES = {"Timestamp": "timestamp", "Duration": "duration", "Struct": "mapping", "ListValue": "list"}
@@ -95,12 +96,24 @@ def _describe_field(field: FieldDescriptor, comments: Mapping[str, str], above: 
         type=type_words(field),
         description=text.description,
         is_required=has_option(field, options_pb2.required),
-        default=text.default_words,
+        default=default_words(field, text),
         range=_range(field),
         choices=tuple(choices),
         is_open=is_open,
         fields=nested,
     )
+
+
+def default_words(field: FieldDescriptor, text: FieldText) -> str:
+    """What the field holds where it is not written; else what the comment says of it."""
+    default = default_text(field)
+    if default is None:
+        return text.default_words
+    if default == EMPTY_MESSAGE and field.message_type is not None:
+        inner = [(each.name, default_words(each, FieldText())) for each in field.message_type.fields]
+        return ", ".join(f"{name}: {words}" for name, words in inner if words)
+    is_free_text = field.type == _F.TYPE_STRING and choices_of(field, options_pb2.choices) is None
+    return f"`{default}`" if is_free_text else default
 
 
 def type_words(field: FieldDescriptor) -> str:

@@ -5,7 +5,9 @@ A comment is prose. What it says in a fixed form is found again:
 - a message's first paragraph is its summary; "`plugin.operator`: " may stand before it;
 - lines that begin with `Output:`, `Side outputs:` or `State:` begin a section, `Example:` begins YAML that goes on to
   the end;
-- in a field's comment, `Default: 10s.` is the default, and `Default: 24h; 0 for never.` a default with a remark.
+- in a field's comment, `Default: never.` says what happens where the field is not written, and
+  `Default: never; results come at the end.` also has a remark. A value is no prose: it is the option
+  `(arroyo_core.default)` of the field.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ class FieldText:
     """The comment of a field, without the default that it names."""
 
     description: str = ""
-    #: As it would be written, or what happens: `24h`, `as fast as possible`.
+    #: What happens: `as fast as possible`.
     default: str = ""
     #: What the comment says of it: `0 for never`.
     remark: str = ""

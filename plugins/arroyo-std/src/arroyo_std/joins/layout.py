@@ -21,7 +21,6 @@ Rows = npt.NDArray[np.int64]
 
 LEFT, RIGHT = 0, 1
 SIDE_NAMES = ("left", "right")
-DEFAULT_RIGHT_PREFIX = "right_"
 
 
 class JoinType(StrEnum):
@@ -53,7 +52,7 @@ class JoinSettings:
     type: JoinType
     on: tuple[KeyPair, ...]
     #: Put before the names of columns that both sides have, on the left and on the right.
-    prefixes: tuple[str, str] = ("", DEFAULT_RIGHT_PREFIX)
+    prefixes: tuple[str, str]
     #: Whether late rows go to a side output rather than nowhere.
     has_late_output: bool = False
 
