@@ -13,6 +13,7 @@ from typing import Any, TextIO
 
 from arroyo_core.graph.plan import Plan
 from arroyo_core.runtime.job import SilentListener
+from arroyo_core.runtime.metric import json_values
 from arroyo_core.runtime.results import EpochResult, JobResult
 
 
@@ -69,7 +70,6 @@ def epoch_object(plan: Plan, result: EpochResult) -> dict[str, Any]:
         "event": "epoch",
         "job": plan.job_id,
         **result.summary(),
-        "commit_s": round(result.commit_s, 6),
         "slowest": result.slowest(),
         "operators": [
             {
@@ -90,19 +90,11 @@ def end_object(plan: Plan, job: JobResult, *, outcome: str, error: str | None) -
         "job": plan.job_id,
         "outcome": outcome,
         "error": error,
-        "epochs": job.epochs,
-        "resumed_from": job.resumed_from,
-        "restarts": job.restarts,
-        "duration_s": round(job.duration_s, 6),
-        "source_rows": job.source_rows,
+        **json_values(job),
         "operators": [
             {
                 **_identity(plan, name),
-                "rows_in": metrics.rows_received,
-                "rows_out": metrics.rows_sent,
-                "bytes_in": metrics.bytes_received,
-                "bytes_out": metrics.bytes_sent,
-                "busy_s": round(metrics.busy_ns / 1e9, 6),
+                **json_values(metrics),
                 "counters": dict(metrics.counters),
             }
             for name, metrics in job.operators.items()

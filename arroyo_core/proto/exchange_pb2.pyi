@@ -27,7 +27,7 @@ class ChainReport(_message.Message):
     def __init__(self, chain: _Optional[int] = ..., subtask: _Optional[int] = ..., attempt: _Optional[int] = ..., epoch: _Optional[int] = ..., operators: _Optional[_Iterable[_Union[OperatorReport, _Mapping]]] = ..., sent: _Optional[_Iterable[_Union[SentFrames, _Mapping]]] = ..., received: _Optional[_Iterable[_Union[ReceivedFrames, _Mapping]]] = ..., error: _Optional[_Union[ErrorReport, _Mapping]] = ...) -> None: ...
 
 class OperatorReport(_message.Message):
-    __slots__ = ("operator_id", "rows_received", "rows_sent", "batches_received", "batches_sent", "bytes_received", "bytes_sent", "busy_ns", "counters", "warnings", "finish_type", "checkpoint", "levels")
+    __slots__ = ("operator_id", "metrics", "counters", "warnings", "finish_type", "checkpoint", "levels")
     class CountersEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -36,32 +36,20 @@ class OperatorReport(_message.Message):
         value: int
         def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     OPERATOR_ID_FIELD_NUMBER: _ClassVar[int]
-    ROWS_RECEIVED_FIELD_NUMBER: _ClassVar[int]
-    ROWS_SENT_FIELD_NUMBER: _ClassVar[int]
-    BATCHES_RECEIVED_FIELD_NUMBER: _ClassVar[int]
-    BATCHES_SENT_FIELD_NUMBER: _ClassVar[int]
-    BYTES_RECEIVED_FIELD_NUMBER: _ClassVar[int]
-    BYTES_SENT_FIELD_NUMBER: _ClassVar[int]
-    BUSY_NS_FIELD_NUMBER: _ClassVar[int]
+    METRICS_FIELD_NUMBER: _ClassVar[int]
     COUNTERS_FIELD_NUMBER: _ClassVar[int]
     WARNINGS_FIELD_NUMBER: _ClassVar[int]
     FINISH_TYPE_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
     LEVELS_FIELD_NUMBER: _ClassVar[int]
     operator_id: str
-    rows_received: int
-    rows_sent: int
-    batches_received: int
-    batches_sent: int
-    bytes_received: int
-    bytes_sent: int
-    busy_ns: int
+    metrics: _containers.RepeatedScalarFieldContainer[int]
     counters: _containers.ScalarMap[str, int]
     warnings: _containers.RepeatedScalarFieldContainer[str]
     finish_type: str
     checkpoint: bytes
     levels: OperatorLevels
-    def __init__(self, operator_id: _Optional[str] = ..., rows_received: _Optional[int] = ..., rows_sent: _Optional[int] = ..., batches_received: _Optional[int] = ..., batches_sent: _Optional[int] = ..., bytes_received: _Optional[int] = ..., bytes_sent: _Optional[int] = ..., busy_ns: _Optional[int] = ..., counters: _Optional[_Mapping[str, int]] = ..., warnings: _Optional[_Iterable[str]] = ..., finish_type: _Optional[str] = ..., checkpoint: _Optional[bytes] = ..., levels: _Optional[_Union[OperatorLevels, _Mapping]] = ...) -> None: ...
+    def __init__(self, operator_id: _Optional[str] = ..., metrics: _Optional[_Iterable[int]] = ..., counters: _Optional[_Mapping[str, int]] = ..., warnings: _Optional[_Iterable[str]] = ..., finish_type: _Optional[str] = ..., checkpoint: _Optional[bytes] = ..., levels: _Optional[_Union[OperatorLevels, _Mapping]] = ...) -> None: ...
 
 class Level(_message.Message):
     __slots__ = ("event_time_us", "is_idle")

@@ -40,7 +40,10 @@ class EventLog:
 
     def add_epoch(self, result: EpochResult) -> None:
         """What an epoch came to, for people and tools."""
-        line = {"event": "Epoch", **result.summary(), "operators": result.operator_summaries()}
+        summary = result.summary()
+        # It is not committed yet.
+        del summary["commit_s"]
+        line = {"event": "Epoch", **summary, "operators": result.operator_summaries()}
         self._lines.append(json.dumps(line))
 
     def take(self, epoch: int) -> list[str]:

@@ -3,25 +3,76 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from arroyo_core.runtime.metric import Kind, measured, metrics_of
+
 #: Warnings beyond this number are dropped; each text is kept once.
 MAX_WARNINGS = 20
+#: What operators count themselves is one metric, with their name for it as a label.
+OWN_COUNTERS = "arroyo_worker_counter"
+OWN_COUNTERS_HELP = "What operators count themselves"
 
 
 @dataclass(slots=True)
 class OperatorMetrics:
-    rows_received: int = 0
-    rows_sent: int = 0
-    batches_received: int = 0
-    batches_sent: int = 0
-    bytes_received: int = 0
-    bytes_sent: int = 0
-    busy_ns: int = 0
+    """What an operator did in an epoch. A new metric is a field that is `measured`, and whoever counts it."""
+
+    rows_received: int = measured(
+        "Rows received", unit="rows", kind=Kind.COUNTER, prometheus="arroyo_worker_messages_recv", key="rows_in"
+    )
+    rows_sent: int = measured(
+        "Rows sent", unit="rows", kind=Kind.COUNTER, prometheus="arroyo_worker_messages_sent", key="rows_out"
+    )
+    batches_received: int = measured(
+        "Batches received", unit="batches", kind=Kind.COUNTER, prometheus="arroyo_worker_batches_recv"
+    )
+    batches_sent: int = measured(
+        "Batches sent", unit="batches", kind=Kind.COUNTER, prometheus="arroyo_worker_batches_sent"
+    )
+    bytes_received: int = measured(
+        "Bytes received", unit="bytes", kind=Kind.COUNTER, prometheus="arroyo_worker_bytes_recv", key="bytes_in"
+    )
+    bytes_sent: int = measured(
+        "Bytes sent", unit="bytes", kind=Kind.COUNTER, prometheus="arroyo_worker_bytes_sent", key="bytes_out"
+    )
+    busy_ns: int = measured(
+        "Time in the operator",
+        unit="seconds",
+        kind=Kind.COUNTER,
+        prometheus="arroyo_worker_busy_seconds",
+        key="busy_s",
+        per_unit=10**9,
+    )
     counters: dict[str, int] = field(default_factory=dict)
     warnings: dict[str, None] = field(default_factory=dict)
+
+    @classmethod
+    def from_values(cls, values: Iterable[int]) -> OperatorMetrics:
+        """What `values` gave, in another process."""
+        metrics = cls()
+        for name, value in zip(metrics_of(cls), values, strict=False):
+            setattr(metrics, name, value)
+        return metrics
+
+    def values(self) -> list[int]:
+        """All that is measured, in the order of the fields."""
+        return [getattr(self, name) for name in metrics_of(type(self))]
+
+    def add(self, other: OperatorMetrics) -> None:
+        for name in metrics_of(type(self)):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.add_notes(other)
+
+    def add_notes(self, other: OperatorMetrics) -> None:
+        """What operators count and warn of themselves."""
+        for name, amount in other.counters.items():
+            self.count(name, amount)
+        for warning in other.warnings:
+            self.warn(warning)
 
     def receive(self, batch: pa.RecordBatch) -> None:
         self.rows_received += batch.num_rows

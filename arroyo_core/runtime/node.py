@@ -209,13 +209,7 @@ def _operator_report(ctx: RuntimeContext, checkpoint: bytes) -> pb.OperatorRepor
     metrics = ctx.metrics
     return pb.OperatorReport(
         operator_id=ctx.task_info.operator_id,
-        rows_received=metrics.rows_received,
-        rows_sent=metrics.rows_sent,
-        batches_received=metrics.batches_received,
-        batches_sent=metrics.batches_sent,
-        bytes_received=metrics.bytes_received,
-        bytes_sent=metrics.bytes_sent,
-        busy_ns=metrics.busy_ns,
+        metrics=metrics.values(),
         counters=metrics.counters,
         warnings=list(metrics.warnings),
         checkpoint=checkpoint,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -11,18 +10,11 @@ from prometheus_client.registry import Collector
 
 from arroyo_core.errors import SetupError
 from arroyo_core.graph.plan import Plan
-from arroyo_core.runtime.metrics import OperatorMetrics
-from arroyo_core.runtime.results import EpochResult, JobResult, merge_metrics
+from arroyo_core.runtime.metric import Kind, metrics_of
+from arroyo_core.runtime.metric import Metric as Definition
+from arroyo_core.runtime.metrics import OWN_COUNTERS, OWN_COUNTERS_HELP, OperatorMetrics
+from arroyo_core.runtime.results import EpochResult, JobResult
 
-#: The name of each counter of an operator, and the field it shows.
-_COUNTERS = {
-    "arroyo_worker_messages_recv": ("rows_received", "Rows received"),
-    "arroyo_worker_messages_sent": ("rows_sent", "Rows sent"),
-    "arroyo_worker_batches_recv": ("batches_received", "Batches received"),
-    "arroyo_worker_batches_sent": ("batches_sent", "Batches sent"),
-    "arroyo_worker_bytes_recv": ("bytes_received", "Bytes received"),
-    "arroyo_worker_bytes_sent": ("bytes_sent", "Bytes sent"),
-}
 _OPERATOR_LABELS = ("job_id", "node_id", "operator_name", "subtask_idx")
 
 
@@ -43,7 +35,7 @@ class JobMetrics(Collector):
         subtasks: dict[tuple[str, int], OperatorMetrics] = {}
         for totals in (self._subtasks, result.subtasks):
             for key, metrics in totals.items():
-                merge_metrics(subtasks.setdefault(key, OperatorMetrics()), metrics)
+                subtasks.setdefault(key, OperatorMetrics()).add(metrics)
         self._job, self._last, self._subtasks = job, result, subtasks
 
     def collect(self) -> Iterable[Metric]:
@@ -51,53 +43,36 @@ class JobMetrics(Collector):
         yield from self._operator_metrics()
 
     def _job_metrics(self) -> Iterable[Metric]:
-        job, last = self._job, self._last
-        yield self._counter("arroyo_source_rows", "Rows read by the sources of committed epochs", job.source_rows)
-        yield self._counter("arroyo_epochs", "Epochs committed by this driver", job.epochs)
-        yield self._counter("arroyo_restarts", "Times the job went back to its last checkpoint", job.restarts)
-        if last is None:
-            return
-        yield self._gauge("arroyo_epoch", "The last committed epoch", last.epoch)
-        yield self._gauge("arroyo_epoch_seconds", "How long the last epoch ran", last.duration_s)
-        yield self._gauge("arroyo_checkpoint_seconds", "The longest that a subtask wrote its state", last.checkpoint_s)
-        yield self._gauge("arroyo_commit_seconds", "From the end of the epoch until it was committed", last.commit_s)
-        yield self._gauge("arroyo_checkpoint_bytes", "What the last checkpoint added to storage", last.checkpoint_bytes)
-        yield self._gauge("arroyo_state_bytes", "All that the last checkpoint refers to", last.state_bytes)
-        if last.watermark_us is not None:
-            lag_s = time.time() - last.watermark_us / 1e6
-            yield self._gauge("arroyo_watermark_lag_seconds", "How far event time is behind the clock", lag_s)
+        for owner in (self._job, self._last):
+            for name, metric in metrics_of(type(owner)).items() if owner is not None else ():
+                value = getattr(owner, name)
+                if metric.prometheus and value is not None:
+                    family = _family(metric, ("job_id",))
+                    family.add_metric([self._plan.job_id], metric.prometheus_value(value))
+                    yield family
 
     def _operator_metrics(self) -> Iterable[Metric]:
         subtasks = self._subtasks
-        for name, (field, text) in _COUNTERS.items():
-            family = CounterMetricFamily(name, text, labels=_OPERATOR_LABELS)
+        for name, metric in metrics_of(OperatorMetrics).items():
+            if not metric.prometheus:
+                continue
+            family = _family(metric, _OPERATOR_LABELS)
             for (node_id, subtask), metrics in subtasks.items():
-                family.add_metric(self._labels(node_id, subtask), getattr(metrics, field))
+                family.add_metric(self._labels(node_id, subtask), metric.prometheus_value(getattr(metrics, name)))
             yield family
-        busy = CounterMetricFamily("arroyo_worker_busy_seconds", "Time in the operator", labels=_OPERATOR_LABELS)
-        counted = CounterMetricFamily(
-            "arroyo_worker_counter", "What operators count themselves", labels=(*_OPERATOR_LABELS, "counter")
-        )
+        counted = CounterMetricFamily(OWN_COUNTERS, OWN_COUNTERS_HELP, labels=(*_OPERATOR_LABELS, "counter"))
         for (node_id, subtask), metrics in subtasks.items():
-            labels = self._labels(node_id, subtask)
-            busy.add_metric(labels, metrics.busy_ns / 1e9)
             for counter, value in metrics.counters.items():
-                counted.add_metric([*labels, counter], value)
-        yield busy
+                counted.add_metric([*self._labels(node_id, subtask), counter], value)
         yield counted
 
     def _labels(self, node_id: str, subtask: int) -> list[str]:
         return [self._plan.job_id, node_id, self._plan.nodes[node_id].operator, str(subtask)]
 
-    def _counter(self, name: str, text: str, value: float) -> Metric:
-        family = CounterMetricFamily(name, text, labels=("job_id",))
-        family.add_metric([self._plan.job_id], value)
-        return family
 
-    def _gauge(self, name: str, text: str, value: float) -> Metric:
-        family = GaugeMetricFamily(name, text, labels=("job_id",))
-        family.add_metric([self._plan.job_id], value)
-        return family
+def _family(metric: Definition, labels: Sequence[str]) -> CounterMetricFamily | GaugeMetricFamily:
+    kind = CounterMetricFamily if metric.kind is Kind.COUNTER else GaugeMetricFamily
+    return kind(metric.prometheus, metric.help, labels=labels)
 
 
 class MetricsServer:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field
+from typing import Any
 
 from arroyo_core.api import END_OF_TIME_US
 from arroyo_core.graph.plan import Plan
 from arroyo_core.proto import exchange_pb2 as pb
 from arroyo_core.proto.state_pb2 import CheckpointMetadata
+from arroyo_core.runtime.metric import Kind, json_values, measured
 from arroyo_core.runtime.metrics import OperatorMetrics
 from arroyo_core.state.merge import table_files
 from arroyo_core.state.protocol import referenced_sizes
@@ -19,24 +21,56 @@ from arroyo_core.state.protocol import referenced_sizes
 class EpochResult:
     """An accepted epoch."""
 
-    epoch: int
+    epoch: int = measured(
+        "The last committed epoch", unit="number", prometheus="arroyo_epoch", key="epoch", default=MISSING
+    )
     #: From its start until it was accepted.
-    duration_s: float
+    duration_s: float = measured(
+        "How long the last epoch ran",
+        unit="seconds",
+        prometheus="arroyo_epoch_seconds",
+        key="duration_s",
+        default=MISSING,
+    )
     #: Summed over subtasks, by operator id, in the order of the plan.
     operators: Mapping[str, OperatorMetrics]
     #: By operator id and subtask.
     subtasks: Mapping[tuple[str, int], OperatorMetrics]
-    source_rows: int
+    source_rows: int = measured("Rows read by the sources", unit="rows", key="source_rows", default=MISSING)
     #: The least event-time watermark of the sinks; None where there is none.
-    watermark_us: int | None
-    is_final: bool
-    #: What the epoch's checkpoint added to storage, and all it refers to.
-    checkpoint_bytes: int = 0
-    state_bytes: int = 0
-    #: The longest that a subtask took to write its part of the checkpoint.
-    checkpoint_s: float = 0.0
-    #: From being accepted until it was committed; beside the next epoch.
-    commit_s: float = 0.0
+    watermark_us: int | None = measured(
+        "How far event time is behind the clock",
+        unit="seconds",
+        prometheus="arroyo_watermark_lag_seconds",
+        key="watermark_us",
+        is_time=True,
+        default=MISSING,
+    )
+    is_final: bool = measured("Whether every source is at its end", unit="boolean", key="is_final", default=MISSING)
+    checkpoint_bytes: int = measured(
+        "What the last checkpoint added to storage",
+        unit="bytes",
+        prometheus="arroyo_checkpoint_bytes",
+        key="checkpoint_bytes",
+    )
+    state_bytes: int = measured(
+        "All that the last checkpoint refers to", unit="bytes", prometheus="arroyo_state_bytes", key="state_bytes"
+    )
+    checkpoint_s: float = measured(
+        "The longest that a subtask wrote its state",
+        unit="seconds",
+        prometheus="arroyo_checkpoint_seconds",
+        key="checkpoint_s",
+        default=0.0,
+    )
+    #: Beside the next epoch.
+    commit_s: float = measured(
+        "From the end of the epoch until it was committed",
+        unit="seconds",
+        prometheus="arroyo_commit_seconds",
+        key="commit_s",
+        default=0.0,
+    )
     #: By operator id: all its checkpoint refers to. Operators without tables are absent.
     operator_state_bytes: Mapping[str, int] = field(default_factory=dict)
     #: By operator id: the least last event-time watermark of its subtasks; absent until all have one, and at the end.
@@ -55,16 +89,12 @@ class EpochResult:
         shares = self.busy_shares()
         return max(shares, key=shares.__getitem__) if any(shares.values()) else None
 
-    def operator_summaries(self) -> dict[str, dict[str, int | float | None]]:
+    def operator_summaries(self) -> dict[str, dict[str, Any]]:
         """The numbers of each operator, by its id."""
         shares = self.busy_shares()
         return {
             name: {
-                "rows_in": metrics.rows_received,
-                "rows_out": metrics.rows_sent,
-                "bytes_in": metrics.bytes_received,
-                "bytes_out": metrics.bytes_sent,
-                "busy_s": round(metrics.busy_ns / 1e9, 6),
+                **json_values(metrics),
                 "busy_share": round(shares[name], 4),
                 "state_bytes": self.operator_state_bytes.get(name, 0),
                 "watermark_us": self.operator_watermarks_us.get(name),
@@ -72,18 +102,9 @@ class EpochResult:
             for name, metrics in self.operators.items()
         }
 
-    def summary(self) -> dict[str, int | float | bool | None]:
+    def summary(self) -> dict[str, Any]:
         """The numbers of the epoch as a whole."""
-        return {
-            "epoch": self.epoch,
-            "duration_s": round(self.duration_s, 6),
-            "source_rows": self.source_rows,
-            "watermark_us": self.watermark_us,
-            "checkpoint_bytes": self.checkpoint_bytes,
-            "state_bytes": self.state_bytes,
-            "checkpoint_s": round(self.checkpoint_s, 6),
-            "is_final": self.is_final,
-        }
+        return json_values(self)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -91,44 +112,40 @@ class JobResult:
     """What a job has done so far."""
 
     job_id: str
-    epochs: int = 0
-    duration_s: float = 0.0
-    source_rows: int = 0
+    epochs: int = measured(
+        "Epochs committed by this driver",
+        unit="epochs",
+        kind=Kind.COUNTER,
+        prometheus="arroyo_epochs",
+        key="epochs",
+    )
+    duration_s: float = measured("How long this run took", unit="seconds", key="duration_s", default=0.0)
+    source_rows: int = measured(
+        "Rows read by the sources of committed epochs",
+        unit="rows",
+        kind=Kind.COUNTER,
+        prometheus="arroyo_source_rows",
+        key="source_rows",
+    )
     operators: dict[str, OperatorMetrics] = field(default_factory=dict)
     is_finished: bool = False
-    #: The epoch of an earlier run that this one went on from; 0 for a fresh start.
-    resumed_from: int = 0
-    #: How often this run went back to its last checkpoint after a failure.
-    restarts: int = 0
+    resumed_from: int = measured(
+        "The epoch of an earlier run that this one went on from; 0 for a fresh start", unit="number", key="resumed_from"
+    )
+    restarts: int = measured(
+        "Times the job went back to its last checkpoint",
+        unit="restarts",
+        kind=Kind.COUNTER,
+        prometheus="arroyo_restarts",
+        key="restarts",
+    )
 
     def add(self, result: EpochResult) -> None:
         self.epochs += 1
         self.source_rows += result.source_rows
         self.is_finished = result.is_final
         for operator_id, metrics in result.operators.items():
-            merge_metrics(self.operators.setdefault(operator_id, OperatorMetrics()), metrics)
-
-
-def merge_metrics(into: OperatorMetrics, other: OperatorMetrics) -> None:
-    for name in (
-        "rows_received",
-        "rows_sent",
-        "batches_received",
-        "batches_sent",
-        "bytes_received",
-        "bytes_sent",
-        "busy_ns",
-    ):
-        setattr(into, name, getattr(into, name) + getattr(other, name))
-    merge_notes(into, other)
-
-
-def merge_notes(into: OperatorMetrics, other: OperatorMetrics) -> None:
-    """What operators count and warn of themselves."""
-    for name, amount in other.counters.items():
-        into.count(name, amount)
-    for warning in other.warnings:
-        into.warn(warning)
+            self.operators.setdefault(operator_id, OperatorMetrics()).add(metrics)
 
 
 def epoch_result(
@@ -145,9 +162,9 @@ def epoch_result(
             metrics = _metrics(item)
             by_operator[item.operator_id].append(_watermark_us(item))
             subtasks[item.operator_id, report.subtask] = metrics
-            merge_metrics(operators[item.operator_id], metrics)
+            operators[item.operator_id].add(metrics)
             if item.finish_type:
-                source_rows += item.rows_sent
+                source_rows += metrics.rows_sent
         last_us = _watermark_us(report.operators[-1])
         if not report.sent and last_us is not None and last_us < END_OF_TIME_US:
             watermarks.append(last_us)
@@ -190,14 +207,7 @@ def _watermark_us(report: pb.OperatorReport) -> int | None:
 
 
 def _metrics(report: pb.OperatorReport) -> OperatorMetrics:
-    return OperatorMetrics(
-        rows_received=report.rows_received,
-        rows_sent=report.rows_sent,
-        batches_received=report.batches_received,
-        batches_sent=report.batches_sent,
-        bytes_received=report.bytes_received,
-        bytes_sent=report.bytes_sent,
-        busy_ns=report.busy_ns,
-        counters=dict(report.counters),
-        warnings=dict.fromkeys(report.warnings),
-    )
+    metrics = OperatorMetrics.from_values(report.metrics)
+    metrics.counters = dict(report.counters)
+    metrics.warnings = dict.fromkeys(report.warnings)
+    return metrics

@@ -35,7 +35,7 @@ from arroyo_core.runtime.events import (
 )
 from arroyo_core.runtime.metrics import OperatorMetrics
 from arroyo_core.runtime.request import EpochRequest, source_budget
-from arroyo_core.runtime.results import EpochResult, epoch_result, merge_notes
+from arroyo_core.runtime.results import EpochResult, epoch_result
 from arroyo_core.runtime.start import Start, StartOptions, resolve_start
 from arroyo_core.runtime.udf_changes import record_udfs
 from arroyo_core.state import ParquetBackend, merge_operator_metadata
@@ -163,7 +163,7 @@ class JobSteps:
     def commit(self, epoch: int) -> Committed:
         accepted = self._epochs[epoch]
         for operator_id, said in self._commit(accepted.checkpoint).items():
-            merge_notes(accepted.result.operators[operator_id], said)
+            accepted.result.operators[operator_id].add_notes(said)
         return Committed(epoch)
 
     def result(self, epoch: int) -> EpochResult:

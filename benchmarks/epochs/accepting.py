@@ -48,7 +48,7 @@ def whole_reports(plan: Plan) -> list[bytes]:
             }
             report.received.extend(received_frames(inboxes))
             for operator_id in chain.nodes:
-                report.operators.add(operator_id=operator_id, rows_received=7, rows_sent=7, busy_ns=12345)
+                report.operators.add(operator_id=operator_id, metrics=[7, 7, 0, 0, 0, 0, 12345])
             reports.append(report.SerializeToString())
     return reports
 

@@ -21,7 +21,6 @@ from arroyo_core.runtime.boundary import Boundary
 from arroyo_core.runtime.carry import NEW, OperatorLevels
 from arroyo_core.runtime.chain import ChainedOperator, OperatorSlot, Output
 from arroyo_core.runtime.context import RuntimeContext
-from arroyo_core.runtime.results import merge_notes
 from arroyo_core.runtime.tables import OperatorTables
 from arroyo_core.runtime.watermarks import Channel, Level, WatermarkHolder
 from arroyo_core.state import commit_data, get_storage_provider
@@ -132,7 +131,7 @@ class OperatorHarness:
         ctx, _, boundary = self._context(self.operator, token)
         with boundary:
             self.operator.handle_commit(token.epoch, data, ctx)
-        merge_notes(self._slot.ctx.metrics, ctx.metrics)
+        self._slot.ctx.metrics.add_notes(ctx.metrics)
 
     def restore(self) -> None:
         """Throw the operator away and make a fresh one from the last checkpoint, as every epoch does."""

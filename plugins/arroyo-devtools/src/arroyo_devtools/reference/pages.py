@@ -11,6 +11,7 @@ from arroyo_devtools.reference.command_page import command_page
 from arroyo_devtools.reference.file_page import file_page
 from arroyo_devtools.reference.function_page import function_page
 from arroyo_devtools.reference.markdown import cell, fenced, table
+from arroyo_devtools.reference.metrics_page import metrics_page
 from arroyo_devtools.reference.words import KIND_TITLES, config_words, kind_words, type_with_range
 from arroyo_devtools.schema import OperatorDoc, describe_operators, pipeline_schema
 from arroyo_devtools.schema.field_docs import FieldDoc
@@ -42,6 +43,7 @@ def reference_pages(plugins: PluginSet, root: argparse.ArgumentParser) -> list[P
         "cli.md": command_page(root),
         "pipeline-file.md": file_page(pipeline_schema(plugins)),
         "formats.md": _formats(operators),
+        "metrics.md": metrics_page(),
         **{f"operators/{doc.name}.md": operator_page(doc) for doc in operators.values()},
         **{f"functions/{name}.md": function_page(name, plugins) for name in distributions},
     }
@@ -111,7 +113,8 @@ def _index(operators: Mapping[str, OperatorDoc], distributions: Sequence[str]) -
     parts = [
         "# Reference",
         "The same texts are shown by `arroyo docs NAME`, and by editors that know the [JSON Schema](../editors.md).",
-        "- [The pipeline file](pipeline-file.md)\n- [The commands](cli.md)\n- [Formats of files](formats.md)",
+        "- [The pipeline file](pipeline-file.md)\n- [The commands](cli.md)\n- [Formats of files](formats.md)\n"
+        "- [Metrics](metrics.md)",
         _EXAMPLE_STREAMS,
     ]
     for kind, title in KIND_TITLES.items():
