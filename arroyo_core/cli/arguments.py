@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from arroyo_core.api.units import parse_duration_us
-from arroyo_core.graph.spec import MAX_PARALLELISM
+from arroyo_core.graph.file_keys import MAX_PARALLELISM
 from arroyo_core.state.failures import ForkError
 from arroyo_core.state.fork import ForkSource
 

@@ -11,6 +11,7 @@ from arroyo_core.api import DisplayableOperator
 from arroyo_core.graph.chaining import derive_chains
 from arroyo_core.graph.connections import check_connections, resolve_inputs, unique_nodes
 from arroyo_core.graph.environment import Environment
+from arroyo_core.graph.file_keys import MAX_PARALLELISM
 from arroyo_core.graph.guarantees import NodeGuarantee
 from arroyo_core.graph.languages import language_of
 from arroyo_core.graph.mistakes import Mistakes
@@ -21,7 +22,7 @@ from arroyo_core.graph.plan import Node, Plan
 from arroyo_core.graph.pruning import derive_source_schemas
 from arroyo_core.graph.schemas import TypedNode, type_nodes
 from arroyo_core.graph.sections import sections_of
-from arroyo_core.graph.spec import MAX_PARALLELISM, PipelineSpec, read_spec
+from arroyo_core.graph.spec import PipelineSpec, read_spec
 from arroyo_core.graph.text import decode
 from arroyo_core.graph.topology import topological_order
 from arroyo_core.graph.udfs import BundleLoader, load_udfs

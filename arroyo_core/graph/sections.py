@@ -8,10 +8,11 @@ from typing import ClassVar
 
 from arroyo_core.api import Origin
 from arroyo_core.errors import PluginError
+from arroyo_core.graph import file_keys
 from arroyo_core.graph.document import Entry
 from arroyo_core.graph.mistakes import Mistakes
 from arroyo_core.graph.scalar_schemas import Schema
-from arroyo_core.plugin import PluginSet
+from arroyo_core.plugin import PluginSet, known_elsewhere
 
 
 class Section(ABC):
@@ -31,6 +32,17 @@ class Section(ABC):
     @abstractmethod
     def schema(self) -> Schema:
         """The JSON Schema of its value."""
+
+
+def pipeline_keys(sections: Mapping[str, Section]) -> file_keys.Section:
+    """The keys of a pipeline file: the core's own, and those of plugins.
+
+    A pipeline with tests runs also where nothing is installed that could run or check them.
+    """
+    elsewhere = {key: f"See {distribution}." for key, distribution in known_elsewhere("sections").items()}
+    texts = elsewhere | {key: section.description for key, section in sections.items()}
+    others = [file_keys.Key(name=key, form=file_keys.Other(), text=text) for key, text in texts.items()]
+    return file_keys.Section((*file_keys.PIPELINE.keys, *others))
 
 
 def sections_of(plugins: PluginSet) -> Mapping[str, Section]:

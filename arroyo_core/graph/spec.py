@@ -1,36 +1,33 @@
-"""The shape of a pipeline file: which keys there are and what they may hold."""
+"""Reads a pipeline file, by the keys that `file_keys.py` defines."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
 from arroyo_core.api.units import format_duration_us
 from arroyo_core.errors import Location
+from arroyo_core.graph import sections as plugin_sections
 from arroyo_core.graph.document import Entry, Scalar, YamlList, YamlMap, YamlValue, describe, is_unresolved, shown
+from arroyo_core.graph.file_keys import (
+    CHECKPOINT,
+    NODE,
+    UDF,
+    Duration,
+    Form,
+    Other,
+    Part,
+    Section,
+    Size,
+    Text,
+    Whole,
+)
 from arroyo_core.graph.mistakes import Mistakes, nearest
 from arroyo_core.graph.plan import CheckpointSpec
-from arroyo_core.graph.sections import Section
 from arroyo_core.graph.values import read_duration_us, read_int, read_size, read_string
-from arroyo_core.plugin import known_elsewhere
-
-#: The keys of each section of the file.
-PIPELINE_KEYS = ("name", "parameters", "parallelism", "checkpoint", "udfs", "nodes")
-CHECKPOINT_KEYS = ("url", "interval", "rows", "bytes", "keep", "timeout")
-UDF_KEYS = ("url", "sha256", "as")
-NODE_KEYS = ("id", "operator", "inputs", "config", "parallelism")
-
-MAX_PARALLELISM = 4096
-MAX_KEEP = 1_000_000
-#: Tasks tell ten times as often how far they are.
-LEAST_TIMEOUT_MS = 1_000
-INT64_MAX = 2**63 - 1
-NAME = re.compile(r"(?=.*[A-Za-z0-9_-])[A-Za-z0-9_.-]+")
-ID = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-ALIAS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-SHA256 = re.compile(r"[0-9A-Fa-f]{64}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,163 +86,148 @@ class PipelineSpec:
     udfs: tuple[UdfSpec, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What is written in a section of the file, by key; whatever is wrong with it is recorded."""
+
+    section: Section
+    entries: Mapping[str, Entry]
+    mistakes: Mistakes
+
+    def value(self, name: str) -> YamlValue | None:
+        """The value of a key; a key without a value counts as not written."""
+        entry = self.entries.get(name)
+        if entry is None or (isinstance(entry.value, Scalar) and entry.value.is_null):
+            return None
+        return entry.value
+
+    def read(self, name: str) -> Any:
+        """What a key holds, its default where nothing that can be read is written."""
+        key, value = self.section.key(name), self.value(name)
+        found = read_form(key.form, value, repr(name), self.mistakes) if value is not None else None
+        return key.default if found is None else found
+
+
 def read_spec(
-    root: YamlValue, mistakes: Mistakes, *, sections: Mapping[str, Section] = MappingProxyType({})
+    root: YamlValue, mistakes: Mistakes, *, sections: Mapping[str, plugin_sections.Section] = MappingProxyType({})
 ) -> PipelineSpec:
     """What can be read of a pipeline; whatever is wrong is recorded and replaced by a default."""
-    # A pipeline with tests runs also where nothing is installed that could run or check them.
-    keys = dict.fromkeys((*PIPELINE_KEYS, *sections, *known_elsewhere("sections")))
-    fields = _fields(root, "a pipeline", tuple(keys), mistakes, required=("name", "nodes"))
+    written = _read_section(root, "a pipeline", plugin_sections.pipeline_keys(sections), mistakes)
     for key, section in sections.items():
-        if _optional(fields, key):
-            section.check(fields[key], mistakes)
-    url = _optional(fields, "checkpoint")
-    shown_url = url.entry("url") if isinstance(url, YamlMap) else None
-    name = _optional(fields, "name")
+        if written.value(key) is not None:
+            section.check(written.entries[key], mistakes)
+    name, checkpoint = written.value("name"), written.value("checkpoint")
+    url = checkpoint.entry("url") if isinstance(checkpoint, YamlMap) else None
     return PipelineSpec(
-        name=_read_name(name, mistakes),
+        name=written.read("name") or "",
         shown_name=shown(name) if name else "",
-        parallelism=_read_parallelism(_optional(fields, "parallelism"), mistakes) or 1,
-        checkpoint=_read_checkpoint(url, mistakes),
-        shown_url=shown(shown_url.value) if shown_url else None,
-        nodes=_read_nodes(fields.get("nodes"), mistakes),
-        udfs=_read_udfs(_optional(fields, "udfs"), mistakes),
+        parallelism=written.read("parallelism"),
+        checkpoint=_read_checkpoint(checkpoint, mistakes),
+        shown_url=shown(url.value) if url else None,
+        nodes=_read_nodes(written.entries.get("nodes"), mistakes),
+        udfs=_read_udfs(written.value("udfs"), mistakes),
     )
 
 
-def _fields(
-    value: YamlValue, what: str, keys: Sequence[str], mistakes: Mistakes, *, required: Sequence[str] = ()
-) -> dict[str, Entry]:
-    """The known entries of a mapping, by key."""
+def _read_section(value: YamlValue, what: str, section: Section, mistakes: Mistakes) -> _Written:
+    """The known entries of a mapping."""
+    keys = section.names
     if is_unresolved(value):
-        return {}
+        return _Written(section, {}, mistakes)
     if not isinstance(value, YamlMap):
         message = f"{what} must be a mapping with the keys {', '.join(keys)}, not {describe(value)}"
         mistakes.add(message, at=value.at, value=shown(value))
-        return {}
+        return _Written(section, {}, mistakes)
     unknown = [entry for entry in value.entries if entry.key not in keys]
     for entry in unknown:
         mistakes.add_unknown(f"{what} has no key {entry.key!r}", at=entry.key_at, name=entry.key, choices=keys)
     # A misspelled key is one mistake, not two.
     meant = {nearest(entry.key, keys) for entry in unknown}
-    for key in required:
+    for key in section.required:
         if value.entry(key) is None and key not in meant:
             mistakes.add(f"{what} needs the key {key!r}", at=value.at)
-    return {entry.key: entry for entry in value.entries if entry.key in keys}
+    return _Written(section, {entry.key: entry for entry in value.entries if entry.key in keys}, mistakes)
 
 
-def _optional(fields: Mapping[str, Entry], key: str) -> YamlValue | None:
-    """The value of a key; a key without a value counts as not written."""
-    entry = fields.get(key)
-    if entry is None or (isinstance(entry.value, Scalar) and entry.value.is_null):
+def read_form(form: Form, value: YamlValue, what: str, mistakes: Mistakes) -> Any:
+    """What a value of this form means; None after recording that it is not one."""
+    match form:
+        case Text():
+            return _read_text(form, value, what, mistakes)
+        case Whole(least, greatest):
+            return read_int(value, what, mistakes, least=least, greatest=greatest)
+        case Duration(least_us):
+            duration_us = read_duration_us(value, what, mistakes)
+            if duration_us is None or duration_us >= least_us:
+                return duration_us
+            least_text = format_duration_us(least_us)
+        case Size(least):
+            size = read_size(value, what, mistakes)
+            if size is None or size >= least:
+                return size
+            least_text = str(least)
+        case Part() | Other():
+            raise TypeError(f"{what} has a reader of its own")
+    mistakes.add(f"{what} must be at least {least_text}", at=value.at, value=shown(value))
+    return None
+
+
+def _read_text(form: Text, value: YamlValue, what: str, mistakes: Mistakes) -> str | None:
+    text = _read_fixed(value, what, mistakes) if form.is_fixed else read_string(value, what, mistakes)
+    if text is None:
         return None
-    return entry.value
-
-
-def _read_name(value: YamlValue | None, mistakes: Mistakes) -> str:
-    name = read_string(value, "'name'", mistakes) if value else None
-    if name is not None and value is not None and not NAME.fullmatch(name):
-        mistakes.add(
-            "'name' may hold letters, digits, '_', '-' and '.', and not dots only: it is the job id and part of paths",
-            at=value.at,
-            value=shown(value),
-            suggestion=_cleaned(value, r"[^A-Za-z0-9_.-]+"),
-        )
-    return name or ""
-
-
-def _read_parallelism(value: YamlValue | None, mistakes: Mistakes) -> int | None:
-    if value is None:
-        return None
-    return read_int(value, "'parallelism'", mistakes, least=1, greatest=MAX_PARALLELISM)
+    if form.is_filled and not text.strip():
+        mistakes.add(f"{what} must not be empty", at=value.at)
+    if form.pattern is not None and not form.pattern.fullmatch(text):
+        suggestion = _cleaned(value, form.forbidden) if form.forbidden else None
+        mistakes.add(form.mistake, at=value.at, value=shown(value), suggestion=suggestion)
+    return text
 
 
 def _read_checkpoint(value: YamlValue | None, mistakes: Mistakes) -> CheckpointSpec:
     if value is None:
         return CheckpointSpec()
-    fields = _fields(value, "'checkpoint'", CHECKPOINT_KEYS, mistakes)
-    default = CheckpointSpec()
-    url, interval, timeout = (_optional(fields, key) for key in ("url", "interval", "timeout"))
-    rows, size, keep = (_optional(fields, key) for key in ("rows", "bytes", "keep"))
+    written = _read_section(value, "'checkpoint'", CHECKPOINT, mistakes)
     return CheckpointSpec(
-        url=_read_url(url, mistakes) if url else None,
-        interval_ms=(_read_ms(interval, "interval", mistakes) if interval else None) or default.interval_ms,
-        rows=read_int(rows, "'rows'", mistakes, least=1, greatest=INT64_MAX) if rows else None,
-        bytes=_read_budget_bytes(size, mistakes) if size else None,
-        keep=(read_int(keep, "'keep'", mistakes, least=1, greatest=MAX_KEEP) if keep else None) or default.keep,
-        timeout_ms=(_read_ms(timeout, "timeout", mistakes, least_ms=LEAST_TIMEOUT_MS) if timeout else None)
-        or default.timeout_ms,
+        url=written.read("url"),
+        interval_ms=written.read("interval") // 1_000,
+        rows=written.read("rows"),
+        bytes=written.read("bytes"),
+        keep=written.read("keep"),
+        timeout_ms=written.read("timeout") // 1_000,
     )
-
-
-def _read_url(value: YamlValue, mistakes: Mistakes) -> str | None:
-    url = read_string(value, "'url'", mistakes)
-    if url is not None and not url.strip():
-        mistakes.add("'url' must not be empty", at=value.at)
-    return url
-
-
-def _read_ms(value: YamlValue, key: str, mistakes: Mistakes, *, least_ms: int = 1) -> int | None:
-    duration_us = read_duration_us(value, f"'{key}'", mistakes)
-    if duration_us is not None and duration_us < least_ms * 1_000:
-        least = format_duration_us(least_ms * 1_000)
-        mistakes.add(f"'{key}' must be at least {least}", at=value.at, value=shown(value))
-        return None
-    return duration_us // 1_000 if duration_us is not None else None
-
-
-def _read_budget_bytes(value: YamlValue, mistakes: Mistakes) -> int | None:
-    size = read_size(value, "'bytes'", mistakes)
-    if size == 0:
-        mistakes.add("'bytes' must be at least 1", at=value.at, value=shown(value))
-    return size
 
 
 def _read_udfs(value: YamlValue | None, mistakes: Mistakes) -> tuple[UdfSpec, ...]:
     if value is None or is_unresolved(value):
         return ()
     if not isinstance(value, YamlList):
-        mistakes.add(
-            f"'udfs' must be a list of {{url, sha256, as}}, not {describe(value)}", at=value.at, value=shown(value)
-        )
+        keys = ", ".join(UDF.names)
+        mistakes.add(f"'udfs' must be a list of {{{keys}}}, not {describe(value)}", at=value.at, value=shown(value))
         return ()
     found = [_read_udf(item, f"udfs[{index}]", mistakes) for index, item in enumerate(value.items)]
     return tuple(spec for spec in found if spec is not None)
 
 
 def _read_udf(value: YamlValue, place: str, mistakes: Mistakes) -> UdfSpec | None:
-    fields = _fields(value, place, UDF_KEYS, mistakes, required=("url",))
-    url, digest, alias = (_optional(fields, key) for key in ("url", "sha256", "as"))
-    if url is None and "url" in fields:
-        mistakes.add(f"'url' of {place} must not be empty", at=fields["url"].key_at)
-    read_url = _read_url(url, mistakes) if url else None
-    sha256 = _read_sha256(digest, mistakes) if digest else None
-    read_alias = _read_alias(alias, mistakes) if alias else None
-    is_wrong = (digest and sha256 is None) or (alias and read_alias is None)
-    if url is None or not (read_url or "").strip() or is_wrong:
+    entries = _read_section(value, place, UDF, mistakes).entries
+    found = Mistakes()
+    written = _Written(UDF, entries, found)
+    url, sha256, alias = (written.read(name) for name in UDF.names)
+    url_value = written.value("url")
+    if url_value is None and "url" in entries:
+        found.add(f"'url' of {place} must not be empty", at=entries["url"].key_at)
+    mistakes.extend(found)
+    if found or url_value is None or url is None:
         return None
-    return UdfSpec(at=value.at, url=str(read_url), shown_url=shown(url), url_at=url.at, sha256=sha256, alias=read_alias)
-
-
-def _read_sha256(value: YamlValue, mistakes: Mistakes) -> str | None:
-    text = read_string(value, "'sha256'", mistakes)
-    if text is not None and not SHA256.fullmatch(text):
-        mistakes.add("'sha256' must be 64 hexadecimal digits", at=value.at, value=shown(value))
-        return None
-    return text.lower() if text is not None else None
-
-
-def _read_alias(value: YamlValue, mistakes: Mistakes) -> str | None:
-    alias = _read_fixed(value, "'as'", mistakes)
-    if alias is not None and not ALIAS.fullmatch(alias):
-        mistakes.add(
-            "'as' begins with a letter or '_' and may hold letters, digits and '_': functions are called as.name",
-            at=value.at,
-            value=shown(value),
-            suggestion=_cleaned(value, r"[^A-Za-z0-9_]+|^(?=[^A-Za-z_])"),
-        )
-        return None
-    return alias
+    return UdfSpec(
+        at=value.at,
+        url=url,
+        shown_url=shown(url_value),
+        url_at=url_value.at,
+        sha256=sha256.lower() if sha256 else None,
+        alias=alias,
+    )
 
 
 def _read_nodes(entry: Entry | None, mistakes: Mistakes) -> tuple[NodeSpec, ...]:
@@ -264,10 +246,12 @@ def _read_nodes(entry: Entry | None, mistakes: Mistakes) -> tuple[NodeSpec, ...]
 
 def _read_node(value: YamlValue, index: int, mistakes: Mistakes) -> NodeSpec:
     place = f"nodes[{index}]"
-    fields = _fields(value, place, NODE_KEYS, mistakes, required=("id", "operator"))
-    id_value, operator = fields.get("id"), fields.get("operator")
-    node_id = _read_id(id_value.value, mistakes) if id_value else None
-    inputs = _optional(fields, "inputs")
+    written = _read_section(value, place, NODE, mistakes)
+    id_value, operator = written.entries.get("id"), written.entries.get("operator")
+    # Also where it is null: a node needs an id.
+    found = read_form(NODE.key("id").form, id_value.value, "'id'", mistakes) if id_value else None
+    node_id: str | None = found or None
+    inputs = written.value("inputs")
     read = _read_inputs(inputs, mistakes) if inputs else ()
     return NodeSpec(
         id=node_id or place,
@@ -278,21 +262,9 @@ def _read_node(value: YamlValue, index: int, mistakes: Mistakes) -> NodeSpec:
         inputs=tuple(item for item in read if item is not None),
         inputs_at=inputs.at if inputs else (id_value.value.at if id_value else value.at),
         has_valid_inputs=None not in read and not is_unresolved(value),
-        config=_optional(fields, "config"),
-        parallelism=_read_parallelism(_optional(fields, "parallelism"), mistakes),
+        config=written.value("config"),
+        parallelism=written.read("parallelism"),
     )
-
-
-def _read_id(value: YamlValue, mistakes: Mistakes) -> str | None:
-    node_id = _read_fixed(value, "'id'", mistakes)
-    if node_id is not None and not ID.fullmatch(node_id):
-        mistakes.add(
-            "an id begins with a letter or '_' and may hold letters, digits, '_' and '-'",
-            at=value.at,
-            value=shown(value),
-            suggestion=_cleaned(value, r"[^A-Za-z0-9_-]+|^(?=[^A-Za-z_])"),
-        )
-    return node_id or None
 
 
 def _read_inputs(value: YamlValue, mistakes: Mistakes) -> tuple[InputSpec | None, ...]:

@@ -10,7 +10,7 @@ from arroyo_testing.cases import files
 from arroyo_testing.cases import schema as case_schema
 from arroyo_testing.cases import spec as cases
 
-from arroyo_core.graph import parameters, spec
+from arroyo_core.graph import file_keys, parameters
 
 ROOT = Path(__file__).resolve().parents[4]
 BROKEN = sorted((ROOT / "tests" / "broken").glob("*.yaml"))
@@ -94,10 +94,10 @@ def test_the_sections_have_the_keys_that_the_reader_accepts(schema):
     sections = schema["properties"]
     tests = sections["tests"]["items"]["properties"]
     (parameter,) = sections["parameters"]["patternProperties"].values()
-    assert tuple(sections) == (*spec.PIPELINE_KEYS, "tests")
-    assert tuple(sections["checkpoint"]["properties"]) == spec.CHECKPOINT_KEYS
-    assert tuple(sections["udfs"]["items"]["properties"]) == spec.UDF_KEYS
-    assert tuple(schema["definitions"]["node"]["properties"]) == spec.NODE_KEYS
+    assert tuple(sections) == (*file_keys.PIPELINE.names, "tests")
+    assert tuple(sections["checkpoint"]["properties"]) == file_keys.CHECKPOINT.names
+    assert tuple(sections["udfs"]["items"]["properties"]) == file_keys.UDF.names
+    assert tuple(schema["definitions"]["node"]["properties"]) == file_keys.NODE.names
     assert set(parameter["properties"]) == set(parameters._KEYS)
     assert set(tests) == set(cases.CASE_KEYS)
     assert set(tests["steps"]["items"]["properties"]) == set(cases.STEP_KEYS)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from arroyo_core.graph.file_keys import NODE, PIPELINE
 from arroyo_devtools.formatting.tree import Collection, Document, Tree, has_anchors
-
-_PIPELINE_KEYS = ("name", "parameters", "parallelism", "checkpoint", "udfs", "nodes", "tests")
-_NODE_KEYS = ("id", "operator", "inputs", "parallelism", "config")
 
 
 def arrange(document: Document) -> None:
@@ -26,15 +24,15 @@ def arrange(document: Document) -> None:
     if nodes is not None and isinstance(nodes.value, Collection) and not nodes.value.is_map:
         nodes.value.is_flow = nodes.value.is_flow and not nodes.value.items
         _arrange_nodes(nodes.value)
-        _sort(root, _PIPELINE_KEYS)
+        _sort(root, PIPELINE.names)
     elif _is_node(root):
-        _sort(root, _NODE_KEYS)
+        _sort(root, NODE.names)
 
 
 def _arrange_nodes(nodes: Collection) -> None:
     for item in nodes.items:
         if isinstance(item.value, Collection) and _is_node(item.value):
-            _sort(item.value, _NODE_KEYS)
+            _sort(item.value, NODE.names)
 
 
 def _is_node(tree: Tree) -> bool:

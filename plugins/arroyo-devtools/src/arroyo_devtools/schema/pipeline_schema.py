@@ -14,10 +14,21 @@ from google.protobuf.descriptor import Descriptor
 
 from arroyo_core.api.units import format_duration_us
 from arroyo_core.graph import scalar_schemas as scalars
-from arroyo_core.graph.plan import CheckpointSpec
+from arroyo_core.graph.file_keys import (
+    ID,
+    NODE,
+    Duration,
+    Form,
+    Key,
+    Other,
+    Part,
+    Section,
+    Size,
+    Text,
+    Whole,
+)
 from arroyo_core.graph.scalar_schemas import DIALECT, Schema, nullable
-from arroyo_core.graph.sections import sections_of
-from arroyo_core.graph.spec import ALIAS, ID, INT64_MAX, MAX_KEEP, MAX_PARALLELISM, NAME, SHA256
+from arroyo_core.graph.sections import pipeline_keys, sections_of
 from arroyo_core.plugin import PluginSet
 from arroyo_devtools.schema.config_schema import ConfigSchemas
 from arroyo_devtools.schema.operator_docs import OperatorDoc, describe_operators
@@ -40,52 +51,29 @@ def pipeline_schema(plugins: PluginSet) -> Schema:
     definitions: dict[str, Schema] = {}
     conditions = [_condition(doc, definitions) for doc in operators.values()]
     definitions = {_NODE: _node(operators, conditions), **definitions}
-    sections: dict[str, Schema] = {
-        "name": _described(
-            scalars.matching(NAME, "A name may hold letters, digits, '_', '-' and '.', and not dots only."),
-            "The job's id. It names the checkpoints, so a renamed pipeline starts anew.",
-        ),
-        "parameters": _described(
-            nullable(_parameters()), "Values that `--set NAME=VALUE` may replace, read as `${NAME}`."
-        ),
-        "parallelism": _parallelism("How many subtasks every node has that does not say otherwise.", default=1),
-        "checkpoint": _described(nullable(_checkpoint()), "When an epoch ends, and where its state goes."),
-        "udfs": _described(
-            nullable({"type": "array", "items": _udf()}), "Bundles of user functions, which expressions may call."
-        ),
-        "nodes": _described(
-            {"type": "array", "minItems": 1, "items": {"$ref": f"#/definitions/{_NODE}"}},
-            "The sources, operators and sinks of the pipeline. The order does not matter.",
-        ),
+    others: dict[str, Schema] = {
+        "parameters": _parameters(),
+        "nodes": {"type": "array", "minItems": 1, "items": {"$ref": f"#/definitions/{_NODE}"}},
     }
-    for key, section in sections_of(plugins).items():
-        sections[key] = _described(nullable(section.schema()), section.description)
+    sections = sections_of(plugins)
+    others |= {key: section.schema() for key, section in sections.items()}
     return {
         "$schema": DIALECT,
         "title": "arroyo pipeline",
         "description": f"A pipeline of the operators of {_origins(operators)}.",
-        **_mapping(sections, required=("name", "nodes")),
+        **_section(pipeline_keys(sections), others),
         "definitions": definitions,
     }
 
 
 def _node(operators: Mapping[str, OperatorDoc], conditions: Sequence[Schema]) -> Schema:
-    descriptions = [_summary(doc) for doc in operators.values()]
-    properties: dict[str, Schema] = {
-        "id": _described(
-            scalars.matching(ID, "An id begins with a letter or '_' and may hold letters, digits, '_' and '-'."),
-            "The name of the node, unique in the file. State belongs to it: a renamed node starts empty.",
-        ),
-        "operator": _described(_operator_name(list(operators), descriptions), "What the node does: `plugin.operator`."),
-        "inputs": _described(
-            nullable({**_input(), "type": ["array", "string"], "items": _input()}),
-            "The nodes that it reads, in order: `id`, or `id.output` for a side output such as `windows.late`.",
-        ),
-        # Type and description are left to the operator: editors show one description, and would tell a mistake twice.
-        "config": {"$comment": "The operator's settings, as its page of the reference lists them."},
-        "parallelism": _parallelism("How many subtasks this node has. Default: that of the pipeline."),
+    others: dict[str, Schema] = {
+        "operator": _operator_name(list(operators), [_summary(doc) for doc in operators.values()]),
+        "inputs": {**_input(), "type": ["array", "string"], "items": _input()},
     }
-    node = _mapping(properties, required=("id", "operator"))
+    node = _section(NODE, others)
+    # Type and description are left to the operator: editors show one description, and would tell a mistake twice.
+    node["properties"]["config"] = {"$comment": NODE.key("config").text}
     return {**node, "allOf": list(conditions)} if conditions else node
 
 
@@ -148,63 +136,37 @@ def _parameters() -> Schema:
     return {"type": "object", "patternProperties": named, "additionalProperties": False}
 
 
-def _checkpoint() -> Schema:
-    default = CheckpointSpec()
-    interval = {
-        **nullable(scalars.duration(is_positive=True)),
-        "default": format_duration_us(default.interval_ms * 1_000),
-    }
-    timeout = {
-        **nullable(scalars.duration(is_positive=True)),
-        "default": format_duration_us(default.timeout_ms * 1_000),
-    }
-    keep = {**nullable(scalars.whole_number(least=1, greatest=MAX_KEEP)), "default": default.keep}
-    return _mapping(
-        {
-            "url": _described(
-                nullable(scalars.text(is_required=True)),
-                "A folder, or anything that fsspec opens: every epoch is published there. Default: state is kept "
-                "for the run, and then removed.",
-            ),
-            "interval": _described(interval, "An epoch ends after so long, at least 1ms."),
-            "rows": _described(
-                nullable(scalars.whole_number(least=1, greatest=INT64_MAX)),
-                "An epoch ends after so many rows of the sources. Default: no limit.",
-            ),
-            "bytes": _described(
-                nullable(scalars.size(least=1)), "An epoch ends after so many bytes of the sources. Default: no limit."
-            ),
-            "keep": _described(keep, "How many epochs stay readable."),
-            "timeout": _described(
-                timeout,
-                "An epoch that makes no progress for so long is cancelled, and the job restarts from its last "
-                "checkpoint; at least 1s. No progress: no task begins or ends, no row moves, and no source asks "
-                "whether to end.",
-            ),
-        }
-    )
+def _section(section: Section, others: Mapping[str, Schema]) -> Schema:
+    """A mapping of the file; `others` has the schemas of the keys whose form is told elsewhere."""
+    return _mapping({key.name: _key(key, others) for key in section.keys}, required=section.required)
 
 
-def _udf() -> Schema:
-    return _mapping(
-        {
-            "url": _described(scalars.text(is_required=True), "A wheel, or a zip of one module, that fsspec opens."),
-            "sha256": _described(
-                nullable(scalars.matching(SHA256, "A sha256 has 64 hexadecimal digits.")),
-                "Of the bundle; a remote one needs it. `arroyo udf push` prints it.",
-            ),
-            "as": _described(
-                nullable(scalars.matching(ALIAS, "This begins with a letter or '_'; letters, digits and '_' follow.")),
-                "Functions are called as `as.name`. Default: by their own names.",
-            ),
-        },
-        required=("url",),
-    )
+def _key(key: Key, others: Mapping[str, Schema]) -> Schema:
+    schema = _form(key.form) if not isinstance(key.form, Other) else others.get(key.name, {})
+    if not key.is_required and schema:
+        schema = nullable(schema)
+    if key.default is not None:
+        is_duration = isinstance(key.form, Duration)
+        schema = {**schema, "default": format_duration_us(key.default) if is_duration else key.default}
+    return _described(schema, f"{key.text} Default: {key.otherwise}." if key.otherwise else key.text)
 
 
-def _parallelism(description: str, *, default: int | None = None) -> Schema:
-    schema = nullable(scalars.whole_number(least=1, greatest=MAX_PARALLELISM))
-    return _described(schema if default is None else {**schema, "default": default}, description)
+def _form(form: Form) -> Schema:
+    match form:
+        case Text():
+            matching = None if form.pattern is None else scalars.matching(form.pattern, form.form)
+            return matching or scalars.text(is_required=form.is_filled)
+        case Whole(least, greatest):
+            return scalars.whole_number(least=least, greatest=greatest)
+        case Duration(least_us):
+            return scalars.duration(is_positive=least_us > 0)
+        case Size(least):
+            return scalars.size(least=least)
+        case Part(section, is_list):
+            inner = _section(section, {})
+            return {"type": "array", "items": inner} if is_list else inner
+        case Other():
+            raise TypeError("its schema is made elsewhere")
 
 
 def _mapping(properties: Mapping[str, Schema], *, required: Sequence[str] = ()) -> Schema:
