@@ -7,7 +7,7 @@ from subtask `sender` of the chain upstream; `seq` counts from 0 along each such
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 import pyarrow as pa
@@ -35,16 +35,23 @@ class FrameKind(IntEnum):
     REPORT = 5
 
 
+#: The column that a field of a frame is, where frames are rows.
+COLUMN = "column"
+_INT8, _INT32, _INT64 = ({COLUMN: kind} for kind in (pa.int8(), pa.int32(), pa.int64()))
+
+
 @dataclass(frozen=True, slots=True)
 class Frame:
-    target: int
-    chain: int
-    input: int
-    sender: int
-    attempt: int
-    seq: int
-    kind: FrameKind
-    payload: pa.Buffer
+    """The fields are defined here only; the payload is the last one."""
+
+    target: int = field(metadata=_INT32)
+    chain: int = field(metadata=_INT32)
+    input: int = field(metadata=_INT32)
+    sender: int = field(metadata=_INT32)
+    attempt: int = field(metadata=_INT64)
+    seq: int = field(metadata=_INT64)
+    kind: FrameKind = field(metadata=_INT8)
+    payload: pa.Buffer = field(metadata={COLUMN: pa.binary()})
 
 
 EMPTY = pa.py_buffer(b"")

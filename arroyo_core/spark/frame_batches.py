@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import fields
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
-from arroyo_core.runtime.frames import EMPTY, Frame, FrameKind
+from arroyo_core.runtime.frames import COLUMN, EMPTY, Frame, FrameKind
 
-FRAME_SCHEMA = pa.schema(
-    [
-        pa.field("target", pa.int32(), nullable=False),
-        pa.field("chain", pa.int32(), nullable=False),
-        pa.field("input", pa.int32(), nullable=False),
-        pa.field("sender", pa.int32(), nullable=False),
-        pa.field("attempt", pa.int64(), nullable=False),
-        pa.field("seq", pa.int64(), nullable=False),
-        pa.field("kind", pa.int8(), nullable=False),
-        pa.field("payload", pa.binary(), nullable=False),
-    ]
-)
+FRAME_SCHEMA = pa.schema([pa.field(each.name, each.metadata[COLUMN], nullable=False) for each in fields(Frame)])
 
+_SPARK_TYPES = {pa.int8(): "tinyint", pa.int32(): "int", pa.int64(): "bigint", pa.binary(): "binary"}
 #: The same as Spark writes it.
-FRAME_DDL = (
-    "target int not null, chain int not null, input int not null, sender int not null, attempt bigint not null, "
-    "seq bigint not null, kind tinyint not null, payload binary not null"
-)
+FRAME_DDL = ", ".join(f"{column.name} {_SPARK_TYPES[column.type]} not null" for column in FRAME_SCHEMA)
+
+#: All columns but the payload, which shares memory and is not made of numbers.
+_HEAD = [column for column in FRAME_SCHEMA if not pa.types.is_binary(column.type)]
+_KIND = FRAME_SCHEMA.get_field_index("kind")
 
 #: Frames are handed to Spark in batches of about this size.
 BATCH_BYTES = 1 << 20
@@ -50,16 +43,8 @@ def batches_of(frames: Iterable[Frame]) -> Iterator[pa.RecordBatch]:
 
 
 def frames_to_batch(frames: list[Frame]) -> pa.RecordBatch:
-    columns = [
-        pa.array([frame.target for frame in frames], pa.int32()),
-        pa.array([frame.chain for frame in frames], pa.int32()),
-        pa.array([frame.input for frame in frames], pa.int32()),
-        pa.array([frame.sender for frame in frames], pa.int32()),
-        pa.array([frame.attempt for frame in frames], pa.int64()),
-        pa.array([frame.seq for frame in frames], pa.int64()),
-        pa.array([int(frame.kind) for frame in frames], pa.int8()),
-        _payloads([frame.payload for frame in frames]),
-    ]
+    columns = [pa.array([getattr(frame, column.name) for frame in frames], column.type) for column in _HEAD]
+    columns.append(_payloads([frame.payload for frame in frames]))
     return pa.RecordBatch.from_arrays(columns, schema=FRAME_SCHEMA)
 
 
@@ -73,12 +58,12 @@ def _payloads(buffers: list[pa.Buffer]) -> pa.Array:
 
 def frames_of(batch: pa.RecordBatch) -> Iterator[Frame]:
     """The frames of a batch that came from Spark; payloads share its memory."""
-    numbers = [batch.column(index).to_pylist() for index in range(7)]
-    payload = batch.column(7)
+    numbers = [batch.column(index).to_pylist() for index in range(len(_HEAD))]
+    numbers[_KIND] = [FrameKind(code) for code in numbers[_KIND]]
+    payload = batch.column(len(_HEAD))
     kind = np.int64 if pa.types.is_large_binary(payload.type) else np.int32
     offsets = np.frombuffer(payload.buffers()[1], dtype=kind)[payload.offset : payload.offset + len(payload) + 1]
     data = payload.buffers()[2]
-    for row, (target, chain, index, sender, attempt, seq, code) in enumerate(zip(*numbers, strict=True)):
-        start, end = int(offsets[row]), int(offsets[row + 1])
-        buffer = data.slice(start, end - start) if end > start else EMPTY
-        yield Frame(target, chain, index, sender, attempt, seq, FrameKind(code), buffer)
+    buffers = [data.slice(start, end - start) if end > start else EMPTY for start, end in pairwise(offsets.tolist())]
+    for values in zip(*numbers, buffers, strict=True):
+        yield Frame(*values)

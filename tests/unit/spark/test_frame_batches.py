@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arroyo_core.runtime.frames import EMPTY, Frame, FrameKind, decode_batch, encode_batch
-from arroyo_core.spark.frame_batches import BATCH_BYTES, FRAME_SCHEMA, batches_of, frames_of, frames_to_batch
+from arroyo_core.spark.frame_batches import BATCH_BYTES, FRAME_DDL, FRAME_SCHEMA, batches_of, frames_of, frames_to_batch
 
 payloads = st.binary(max_size=40)
 frames = st.builds(
@@ -53,3 +53,12 @@ def test_small_frames_share_a_batch():
     large = Frame(0, 0, 0, 0, 0, 0, FrameKind.DATA, pa.py_buffer(bytes(BATCH_BYTES)))
     assert [batch.num_rows for batch in batches_of([small, small, large, large, small])] == [3, 1, 1]
     assert list(batches_of([])) == []
+
+
+def test_spark_is_told_the_columns_of_a_frame():
+    # What runs on executors and what the driver collects must agree on it.
+    assert FRAME_DDL == (
+        "target int not null, chain int not null, input int not null, sender int not null, attempt bigint not null, "
+        "seq bigint not null, kind tinyint not null, payload binary not null"
+    )
+    assert FRAME_SCHEMA.names[-1] == "payload"
