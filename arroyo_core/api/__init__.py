@@ -1,6 +1,6 @@
 """The contract with authors of operators: traits, contexts, schemas, signals, views of tables, the registry."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from arroyo_core.api.clock import Clock, SystemClock
 from arroyo_core.api.collector import ArrowCollector, SourceCollector
@@ -78,9 +78,10 @@ __all__ = [
     "with_defaults",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name == "TableManager":
-        warn_former_name("arroyo_core.api.TableManager", "arroyo_core.api.StateTables")
-        return StateTables
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:
+    # Type checkers would take any name for one of this module.
+    def __getattr__(name: str) -> Any:
+        if name == "TableManager":
+            warn_former_name("arroyo_core.api.TableManager", "arroyo_core.api.StateTables")
+            return StateTables
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,8 +14,8 @@ def accept_inputs(kind: type, *names: str) -> None:
     Called when the class is made, so that the warning names the line of the class.
     """
     for name in names:
-        method = getattr(kind, name)
-        if not _takes_inputs(method):
+        method = inspect.getattr_static(kind, name)
+        if inspect.isfunction(method) and not _takes_inputs(method):
             warnings.warn(
                 f"{kind.__module__}.{kind.__qualname__}.{name}(self) is deprecated: write {name}(self, inputs), which "
                 "is given the schemas of the inputs",

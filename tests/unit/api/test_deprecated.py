@@ -70,6 +70,12 @@ def test_methods_with_inputs_are_given_them():
         def tables(self, inputs):
             return {str(each): each for each in inputs}
 
+    class OfTheClass(Plain):
+        @classmethod
+        def tables(cls, inputs):
+            return {cls.__name__: inputs}
+
+    assert OfTheClass().tables([1]) == {"OfTheClass": [1]}
     assert New().tables([1]) == {"1": 1}
     assert not New().is_row_wise([1])
 
