@@ -90,7 +90,9 @@ def add_format(
     parser.add_argument("--format", choices=formats, type=_format, default=formats[0], help=told)
     for option in formerly:
         hidden: dict[str, Any] = {"dest": "format", "default": argparse.SUPPRESS, "help": argparse.SUPPRESS}
-        value = {"nargs": 0, "const": JSON} if option == "--json" else {"choices": formats, "type": _format}
+        value: dict[str, Any] = (
+            {"nargs": 0, "const": JSON} if option == "--json" else {"choices": formats, "type": _format}
+        )
         parser.add_argument(option, action=_FormerFormat, **hidden, **value)
 
 

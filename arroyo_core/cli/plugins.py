@@ -16,6 +16,7 @@ _ADDED = {
     "arroyo_language": "languages",
     "arroyo_section": "sections",
     "arroyo_storage": "storage",
+    "arroyo_table_type": "table types",
     "arroyo_conformance": "checks",
 }
 

@@ -54,6 +54,14 @@ def arroyo_storage() -> Sequence[Any]:
 
 
 @hookspec
+def arroyo_table_type() -> Sequence[Any]:
+    """Types of state tables beside the core's: subclasses of `arroyo_core.state.Table`.
+
+    Called once per process, on the driver and on executors, when the first such table is met.
+    """
+
+
+@hookspec
 def arroyo_language() -> Sequence[Any]:
     """Languages of files: `arroyo_core.graph.Language`s, each for files with certain endings.
 

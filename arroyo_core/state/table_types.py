@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from arroyo_core.errors import StateError
+from arroyo_core.plugin import installed_plugins
 from arroyo_core.proto.state_pb2 import TableConfig
 from arroyo_core.state.expiring_time_key_map import ExpiringTimeKeyTable
 from arroyo_core.state.global_keyed_map import GlobalKeyedTable
@@ -17,7 +18,7 @@ _TYPES: dict[int, type[Table[Any]]] = {table.table_type: table for table in (Glo
 
 
 def add_table_type(table: type[Table[Any]]) -> None:
-    """Let tables of another type be declared; on the driver and on executors, before a plan with such tables is made.
+    """Let tables of another type be declared in this process; plugins give theirs through the hook `arroyo_table_type`.
 
     The same class may be added twice. Raises `StateError` for a number that is taken, or is not for plugins.
     """
@@ -35,7 +36,7 @@ def add_table_type(table: type[Table[Any]]) -> None:
 
 def table_class(table_type: int) -> type[Table[Any]]:
     """The class for tables of a type; raises `StateError` for one that nobody has added."""
-    found = _TYPES.get(table_type)
+    found = _known(table_type)
     if found is None:
         raise StateError(f"there is no table type {table_type} here: install the plugin that has it")
     return found
@@ -43,13 +44,20 @@ def table_class(table_type: int) -> type[Table[Any]]:
 
 def type_name(table_type: int) -> str:
     """A type as people read it, also where nobody has added it."""
-    found = _TYPES.get(table_type)
+    found = _known(table_type)
     return found.type_name if found is not None else f"TABLE_TYPE_{table_type}"
 
 
 def uses_two_phase_commit(config: TableConfig) -> bool:
     """Whether the table carries commit data."""
     return table_class(config.table_type).uses_two_phase_commit(config)
+
+
+def _known(table_type: int) -> type[Table[Any]] | None:
+    if table_type not in _TYPES and table_type >= FIRST_OF_PLUGINS:
+        for table, _ in installed_plugins().hooks.collect("arroyo_table_type", type):
+            add_table_type(table)
+    return _TYPES.get(table_type)
 
 
 def _path(table: type[Table[Any]]) -> str:

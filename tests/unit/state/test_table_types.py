@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from counters import CountersTable, counters_config, get_counters
-from state_job import EAGER_COMPACTION, Job
 
 from arroyo_core.api.hashing import hash_columns, subtasks_of
 from arroyo_core.errors import StateError
@@ -13,6 +11,9 @@ from arroyo_core.state import StorageProvider, Table, add_table_type, global_tab
 from arroyo_core.state.compatibility import derive_mismatch
 from arroyo_core.state.failures import IncompatibleCheckpointError, WrongTableKindError
 from arroyo_core.state.inspection import read_table, summarize_tables, verify_checkpoint
+
+from .support.counters import CountersTable, counters_config, get_counters
+from .support.state_job import EAGER_COMPACTION, Job
 
 TABLES = {"n": counters_config(), **global_table_config("other", "a table of the core")}
 
