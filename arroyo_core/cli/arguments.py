@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 
 from arroyo_core.api.units import parse_duration_us
-from arroyo_core.graph.file_keys import MAX_PARALLELISM
+from arroyo_core.pipeline.file_keys import MAX_PARALLELISM
 from arroyo_core.state.failures import ForkError
 from arroyo_core.state.fork import ForkSource
 
 MAX_EPOCH = 2**32 - 1
-MAX_RESTARTS = 1_000_000
+MOST_RESTARTS = 1_000_000
 MAX_COUNT = 1_000_000_000
 MAX_PORT = 65_535
 
@@ -27,7 +27,7 @@ def epoch(text: str) -> int:
 
 def restarts(text: str) -> int:
     """How often something may be started again."""
-    return _whole_number(text, 0, MAX_RESTARTS)
+    return _whole_number(text, 0, MOST_RESTARTS)
 
 
 def count(text: str) -> int:

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from arroyo_core.errors import Location, PipelineError
-from arroyo_core.graph.loader import split_lines
+from arroyo_core.pipeline.loader import split_lines
 
 _MAX_ALLOWED = 12
 

@@ -11,7 +11,7 @@ from contextlib import redirect_stdout
 from types import TracebackType
 from typing import Any, TextIO
 
-from arroyo_core.graph.plan import Plan
+from arroyo_core.pipeline.plan import Plan
 from arroyo_core.runtime.job import SilentListener
 from arroyo_core.runtime.metric import json_values
 from arroyo_core.runtime.results import EpochResult, JobResult

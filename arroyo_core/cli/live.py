@@ -15,7 +15,7 @@ from typing import TextIO, cast
 from arroyo_core.cli.live_frame import Moment, Style, frame_lines
 from arroyo_core.cli.progress import Progress
 from arroyo_core.cli.screen import AboveScreen, Screen
-from arroyo_core.graph.plan import Plan
+from arroyo_core.pipeline.plan import Plan
 from arroyo_core.runtime.results import EpochResult, JobResult
 
 #: How often the clock in the view moves; the size of the terminal is looked up as often.

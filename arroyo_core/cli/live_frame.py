@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from arroyo_core.cli.formats import format_duration, format_lag, format_size
-from arroyo_core.graph.plan import Plan
+from arroyo_core.pipeline.plan import Plan
 from arroyo_core.runtime.results import EpochResult
 
 _MAX_NODE = 32

@@ -8,15 +8,15 @@ from dataclasses import replace
 
 from arroyo_core.cli.arguments import checkpoint
 from arroyo_core.cli.commands import Commands
-from arroyo_core.cli.comparison import comparison_json, comparison_text, needs_consent
 from arroyo_core.cli.exits import MISTAKE, OK
 from arroyo_core.cli.options import JSON, TEXT, add_format, add_planning, planning
+from arroyo_core.cli.plan_changes import comparison_json, comparison_text, needs_consent
 from arroyo_core.errors import SetupError
-from arroyo_core.graph import plan_file
-from arroyo_core.graph.views import VIEWS, render_json
+from arroyo_core.pipeline import plan_file
+from arroyo_core.pipeline.views import VIEWS, render_json
 from arroyo_core.plugin import installed_plugins
-from arroyo_core.runtime.comparison import compare_plan
 from arroyo_core.runtime.declarations import declare_operators
+from arroyo_core.runtime.plan_changes import compare_plan
 from arroyo_core.runtime.udf_changes import changed_udfs, compare_udfs
 from arroyo_core.state.fork import find_checkpoint
 

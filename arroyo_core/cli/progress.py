@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self, TextIO
 
 from arroyo_core.cli.formats import format_lag, format_size, format_time
-from arroyo_core.graph.plan import Plan
+from arroyo_core.pipeline.plan import Plan
 from arroyo_core.runtime.metrics import OperatorMetrics
 from arroyo_core.runtime.results import EpochResult, JobResult
 

@@ -11,7 +11,7 @@ from arroyo_core.cli.exits import FAILURE, OK
 from arroyo_core.cli.formats import format_size
 from arroyo_core.cli.options import JSON, TEXT, add_format
 from arroyo_core.errors import ConfigError
-from arroyo_core.graph.views.labels import count
+from arroyo_core.pipeline.views.labels import count
 from arroyo_core.state import ParquetBackend
 from arroyo_core.state.repair import Repair, RepairPlan
 from arroyo_core.state.verification import Verdict, Verifier

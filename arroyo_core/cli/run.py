@@ -18,7 +18,7 @@ from arroyo_core.cli.options import JSON, given_parameters
 from arroyo_core.cli.progress import PlainProgress, Progress, ProgressKind, choose_progress, print_summary
 from arroyo_core.cli.start import start_options
 from arroyo_core.errors import SetupError
-from arroyo_core.graph.plan import Plan
+from arroyo_core.pipeline.plan import Plan
 from arroyo_core.runtime.job import Listeners
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.runtime.prometheus import JobMetrics, MetricsServer

@@ -9,8 +9,8 @@ from arroyo_core.cli import udf_signing
 from arroyo_core.cli.commands import Commands
 from arroyo_core.cli.exits import MISTAKE, OK
 from arroyo_core.errors import ArroyoError
-from arroyo_core.graph.udfs import is_local
-from arroyo_core.graph.views.labels import count
+from arroyo_core.pipeline.udfs import is_local
+from arroyo_core.pipeline.views.labels import count
 from arroyo_core.state import get_storage_provider
 from arroyo_core.udf.bundle import Bundle, parse_bundle, sha256_of
 from arroyo_core.udf.failures import BundleError

@@ -12,9 +12,9 @@ from arroyo_core.cli.diagnostics import mistake_json, render_mistake
 from arroyo_core.cli.exits import MISTAKE, OK
 from arroyo_core.cli.options import JSON, add_format, add_planning, bundle_opener, given_parameters, planning
 from arroyo_core.errors import InvalidPipelineError, PipelineError
-from arroyo_core.graph import Plan, plan_pipeline
-from arroyo_core.graph.languages import language_of
-from arroyo_core.graph.views.labels import count
+from arroyo_core.pipeline import Plan, plan_pipeline
+from arroyo_core.pipeline.languages import language_of
+from arroyo_core.pipeline.views.labels import count
 from arroyo_core.plugin import installed_plugins
 
 

@@ -63,7 +63,7 @@ def arroyo_table_type() -> Sequence[Any]:
 
 @hookspec
 def arroyo_language() -> Sequence[Any]:
-    """Languages of files: `arroyo_core.graph.Language`s, each for files with certain endings.
+    """Languages of files: `arroyo_core.pipeline.Language`s, each for files with certain endings.
 
     Called once per process, when the first file is read.
     """
@@ -71,7 +71,7 @@ def arroyo_language() -> Sequence[Any]:
 
 @hookspec
 def arroyo_section() -> Sequence[Any]:
-    """Keys of pipeline files that the core does not read itself: `arroyo_core.graph.Section`s.
+    """Keys of pipeline files that the core does not read itself: `arroyo_core.pipeline.Section`s.
 
     Called once per process, when the first file is read.
     """

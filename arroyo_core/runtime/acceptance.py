@@ -21,7 +21,7 @@ from arroyo_core.errors import (
     RetryHint,
     StateError,
 )
-from arroyo_core.graph.plan import Chain, Plan
+from arroyo_core.pipeline.plan import Chain, Plan
 from arroyo_core.proto import exchange_pb2 as pb
 from arroyo_core.runtime.channels import check_edge
 from arroyo_core.udf.failures import BundleError, DigestMismatchError, UnsafeBundleError, UntrustedBundleError

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from arroyo_core.api import END_OF_TIME_US
-from arroyo_core.graph.plan import Plan
+from arroyo_core.pipeline.plan import Plan
 from arroyo_core.proto.exchange_pb2 import CarriedState, OperatorLevels
 from arroyo_core.proto.state_pb2 import CheckpointMetadata, OperatorCheckpointMetadata
 from arroyo_core.runtime.carried_chains import upgrade_carried
 from arroyo_core.runtime.carry import CARRIED
-from arroyo_core.runtime.comparison import OperatorChange, recorded_nodes
+from arroyo_core.runtime.plan_changes import OperatorChange, recorded_nodes
 from arroyo_core.state.table_types import uses_two_phase_commit
 
 

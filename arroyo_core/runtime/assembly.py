@@ -8,7 +8,7 @@ from typing import Any
 
 from arroyo_core.api import ConstructedOperator, TaskInfo
 from arroyo_core.errors import PluginError
-from arroyo_core.graph.plan import Chain, Edge, Node, Plan, Routing
+from arroyo_core.pipeline.plan import Chain, Edge, Node, Plan, Routing
 from arroyo_core.plugin import PluginSet
 from arroyo_core.runtime.boundary import Boundary
 from arroyo_core.runtime.carry import levels_of

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from arroyo_core.graph.plan import Plan
+from arroyo_core.pipeline.plan import Plan
 from arroyo_core.proto import exchange_pb2 as pb
 from arroyo_core.runtime.watermarks import UNSET, Level, least_level
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from arroyo_core.errors import ExchangeError
-from arroyo_core.graph.plan import Chain, Edge, Routing
+from arroyo_core.pipeline.plan import Chain, Edge, Routing
 from arroyo_core.proto import exchange_pb2 as pb
 from arroyo_core.runtime.exchange import Inbox
 from arroyo_core.runtime.watermarks import Channel

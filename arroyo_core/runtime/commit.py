@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from arroyo_core.api import Clock, CommitToken
-from arroyo_core.graph.plan import Plan
+from arroyo_core.pipeline.plan import Plan
 from arroyo_core.plugin import PluginSet
 from arroyo_core.proto.state_pb2 import CheckpointMetadata
 from arroyo_core.runtime.assembly import construct, task_info

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from arroyo_core.api import Origin
-from arroyo_core.graph.plan import Plan, Setting
+from arroyo_core.pipeline.plan import Plan, Setting
 from arroyo_core.plugin import PluginSet
 from arroyo_core.proto.state_pb2 import TableConfig
 from arroyo_core.runtime.assembly import construct

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from arroyo_core.api import Clock
 from arroyo_core.errors import ExchangeError, RetryHint, retry_hint
-from arroyo_core.graph.plan import Plan
+from arroyo_core.pipeline.plan import Plan
 from arroyo_core.plugin import PluginSet
 from arroyo_core.runtime.clocks import DriverClock
 from arroyo_core.runtime.controller import Controller, Policy
@@ -45,7 +45,7 @@ from arroyo_core.runtime.lanes import Lanes, ThreadLanes
 from arroyo_core.runtime.results import EpochResult, JobResult
 from arroyo_core.runtime.start import StartOptions
 from arroyo_core.runtime.steps import LOOKS, EpochExecutor, JobSteps
-from arroyo_core.runtime.stop import StopFile, StopSignal, StopWatch
+from arroyo_core.runtime.stop import StopFile, StopPoller, StopSignal
 from arroyo_core.runtime.watch import EpochTimeoutError, EpochWatch
 from arroyo_core.state import ParquetBackend, get_storage_provider
 
@@ -303,7 +303,7 @@ class Job:
         self.result.resumed_from = start.parent_epoch
         self.result.is_finished = start.checkpoint is not None and start.checkpoint.is_final
         self._stop_file = StopFile.at(self._backend.storage.url, self.plan.job_id, self._backend.generation)
-        self._resources.enter_context(StopWatch(self._stop_file, self.stop))
+        self._resources.enter_context(StopPoller(self._stop_file, self.stop))
         heartbeats = Heartbeats(self._backend.storage, self.plan.job_id, self._backend.generation)
         period_s = self.policy.timeout_ms / LOOKS / 1000
         watch = EpochWatch(self.executor, heartbeats, self._lanes.post, period_s=period_s)

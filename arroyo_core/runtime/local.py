@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 
 from arroyo_core.api import Clock
-from arroyo_core.graph.plan import Plan
+from arroyo_core.pipeline.plan import Plan
 from arroyo_core.plugin import PluginSet
 from arroyo_core.proto import exchange_pb2 as pb
 from arroyo_core.runtime.clocks import task_clock

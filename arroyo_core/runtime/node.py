@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from arroyo_core.api import END_OF_TIME_US, CheckpointBarrier, SignalMessage, SourceFinishType, Watermark
-from arroyo_core.graph.plan import Chain
+from arroyo_core.pipeline.plan import Chain
 from arroyo_core.proto import exchange_pb2 as pb
 from arroyo_core.runtime.carry import levels_message
 from arroyo_core.runtime.chain import ChainedOperator

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from arroyo_core.graph.plan import Plan
+from arroyo_core.pipeline.plan import Plan
 from arroyo_core.plugin import PluginSet
 
 

@@ -9,7 +9,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from arroyo_core.errors import SetupError
-from arroyo_core.graph.plan import Plan
+from arroyo_core.pipeline.plan import Plan
 from arroyo_core.runtime.metric import Kind, metrics_of
 from arroyo_core.runtime.metric import Metric as Definition
 from arroyo_core.runtime.metrics import OWN_COUNTERS, OWN_COUNTERS_HELP, OperatorMetrics

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from arroyo_core.api import CheckpointBarrier, Clock, CommitToken, StopRequest
-from arroyo_core.graph.plan import Plan
+from arroyo_core.pipeline.plan import Plan
 from arroyo_core.plugin import PluginSet
 from arroyo_core.runtime.carry import Carried
 from arroyo_core.runtime.context import Budget

@@ -8,7 +8,7 @@ from dataclasses import MISSING, dataclass, field
 from typing import Any
 
 from arroyo_core.api import END_OF_TIME_US
-from arroyo_core.graph.plan import Plan
+from arroyo_core.pipeline.plan import Plan
 from arroyo_core.proto import exchange_pb2 as pb
 from arroyo_core.proto.state_pb2 import CheckpointMetadata
 from arroyo_core.runtime.metric import Kind, json_values, measured

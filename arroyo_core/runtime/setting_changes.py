@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from arroyo_core.graph.plan import Setting
+from arroyo_core.pipeline.plan import Setting
 from arroyo_core.proto.state_pb2 import RecordedSetting
 
 

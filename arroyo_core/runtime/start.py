@@ -16,11 +16,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from arroyo_core.errors import ArroyoError, Domain
-from arroyo_core.graph.plan import Plan
+from arroyo_core.pipeline.plan import Plan
 from arroyo_core.plugin import PluginSet
 from arroyo_core.proto.state_pb2 import CheckpointMetadata
 from arroyo_core.runtime.adaptation import adapt_checkpoint
-from arroyo_core.runtime.comparison import (
+from arroyo_core.runtime.declarations import declare_operators
+from arroyo_core.runtime.plan_changes import (
     NODES,
     OperatorChange,
     compare_plan,
@@ -28,7 +29,6 @@ from arroyo_core.runtime.comparison import (
     describe_misread,
     record_nodes,
 )
-from arroyo_core.runtime.declarations import declare_operators
 from arroyo_core.runtime.udf_changes import ACCEPTED, UdfChange, changed_udfs, compare_udfs, record_accepted
 from arroyo_core.state import ParquetBackend, ResolutionKind
 from arroyo_core.state.failures import DamagedStateError, ForkError, IncompatibleCheckpointError, MissingFileError

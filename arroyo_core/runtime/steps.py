@@ -11,7 +11,7 @@ from typing import Protocol
 
 from arroyo_core.api import Clock, SourceFinishType
 from arroyo_core.errors import ExchangeError, StateError
-from arroyo_core.graph.plan import Plan
+from arroyo_core.pipeline.plan import Plan
 from arroyo_core.plugin import PluginSet
 from arroyo_core.proto import exchange_pb2 as pb
 from arroyo_core.proto.state_pb2 import (

@@ -76,7 +76,7 @@ class StopFile:
             return False
 
 
-class StopWatch:
+class StopPoller:
     """Looks for the file until it is there, in a thread of its own."""
 
     def __init__(self, file: StopFile, stop: StopSignal) -> None:

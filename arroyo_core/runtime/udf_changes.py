@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
-from arroyo_core.graph.plan import Plan, UdfPin
+from arroyo_core.pipeline.plan import Plan, UdfPin
 from arroyo_core.proto.state_pb2 import CheckpointMetadata, DistributionDigest
 
 #: The property of a checkpoint that holds the changes that were accepted, as JSON.

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 from arroyo_core.api.urls import absolute_url
 from arroyo_core.errors import PluginError
-from arroyo_core.graph.plan import Plan, UdfKind, UdfPin
-from arroyo_core.graph.udfs import OpenedBundle, is_local, plugins_with
+from arroyo_core.pipeline.plan import Plan, UdfKind, UdfPin
+from arroyo_core.pipeline.udfs import OpenedBundle, is_local, plugins_with
 from arroyo_core.plugin import PluginSet
 from arroyo_core.state import StorageProvider, get_storage_provider, paths
 from arroyo_core.state.failures import MissingFileError, StorageError

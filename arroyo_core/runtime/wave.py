@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 import pyarrow as pa
 
 from arroyo_core.errors import ArroyoError, OperatorError, RetryHint, error_domain, retry_hint
-from arroyo_core.graph.plan import Plan
+from arroyo_core.pipeline.plan import Plan
 from arroyo_core.proto import exchange_pb2 as pb
 from arroyo_core.runtime.assembly import WaveAssembly
 from arroyo_core.runtime.context import RuntimeContext

@@ -8,12 +8,12 @@ import re
 from uuid import uuid4
 
 from arroyo_core.errors import ArroyoError, Domain, ExternalError
-from arroyo_core.graph.plan import Plan
+from arroyo_core.pipeline.plan import Plan
 from arroyo_core.proto import exchange_pb2 as pb
 from arroyo_core.runtime.request import EpochRequest
-from arroyo_core.spark.exchanges import Spark, exchange_for
 from arroyo_core.spark.missing import explain_missing
 from arroyo_core.spark.refusals import refusal_of
+from arroyo_core.spark.shuffles import Spark, exchange_for
 
 logger = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from arroyo_core.errors import SetupError
-from arroyo_core.graph import plan_pipeline
-from arroyo_core.graph.plan import Plan
+from arroyo_core.pipeline import plan_pipeline
+from arroyo_core.pipeline.plan import Plan
 from arroyo_core.plugin import PluginSet, installed_plugins
 from arroyo_core.runtime.job import MAX_RESTARTS, Job, JobListener
 from arroyo_core.runtime.results import JobResult
@@ -26,7 +26,7 @@ from arroyo_core.state import ParquetBackend, get_storage_provider
 from arroyo_core.udf import UserFunction, udf
 
 if TYPE_CHECKING:
-    from arroyo_core.spark.exchanges import Spark
+    from arroyo_core.spark.shuffles import Spark
 
 
 @dataclass(frozen=True, slots=True)

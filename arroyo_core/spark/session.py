@@ -18,9 +18,9 @@ from urllib.parse import urlsplit
 from arroyo_core.errors import SetupError
 from arroyo_core.spark.class_archive import archive_options
 from arroyo_core.spark.daemon import MODULE, daemon_environment
-from arroyo_core.spark.exchanges import KRYO, Spark, context_of, is_connect, run_empty_job, session_of
 from arroyo_core.spark.java import check_java
 from arroyo_core.spark.ready_daemon import ReadyDaemon
+from arroyo_core.spark.shuffles import KRYO, Spark, context_of, is_connect, run_empty_job, session_of
 from arroyo_core.spark.target import Target, resolve_target
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from arroyo_core.api.operations import DataOperation, DeleteKey, DeleteTimeKey, 
 from arroyo_core.api.views import Matches
 from arroyo_core.errors import StateError
 from arroyo_core.proto.state_pb2 import TableConfig
+from arroyo_core.state.backend import BackingStore, ParquetBackend, StateBackend
 from arroyo_core.state.cache import WarmCache, default_warm_cache
 from arroyo_core.state.codec import MigratableState
 from arroyo_core.state.compaction import CompactionPolicy
@@ -31,7 +32,6 @@ from arroyo_core.state.messages import (
     TableData,
     TableMessage,
 )
-from arroyo_core.state.parquet import BackingStore, ParquetBackend, StateBackend
 from arroyo_core.state.partitioned import PartitionedKeyedView
 from arroyo_core.state.protocol import Resolution, ResolutionKind
 from arroyo_core.state.staged import commit_data

@@ -21,8 +21,8 @@ from arroyo_core.ids import KeyRange
 from arroyo_core.proto.state_pb2 import StateFile
 from arroyo_core.state.chunks import combine, cut_rows
 from arroyo_core.state.files import MAX_FILE_BYTES, key_hashes, key_range_parts
+from arroyo_core.state.live_files import carry_forward, file_order, live_range, narrow, overlaps_range
 from arroyo_core.state.messages import Compacted
-from arroyo_core.state.references import carry_forward, file_order, live_range, narrow, overlaps_range
 from arroyo_core.state.table import Table
 
 #: How much larger than its file a table is in memory, where nobody has recorded it.

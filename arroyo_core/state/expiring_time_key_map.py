@@ -26,8 +26,8 @@ from arroyo_core.state.failures import StateValueError, WrongTableKindError
 from arroyo_core.state.files import MAX_FILE_BYTES, key_hashes, key_range_parts, sort_by_key_hash
 from arroyo_core.state.key_views import KeyTimeView, LastKeyValueView
 from arroyo_core.state.late_columns import has_columns
+from arroyo_core.state.live_files import carry_forward
 from arroyo_core.state.messages import CheckpointMessage, OperationCode, RecordBatchData, TableData
-from arroyo_core.state.references import carry_forward
 from arroyo_core.state.rows import RowFormat, operations
 from arroyo_core.state.runs import Run, later
 from arroyo_core.state.table import Table, TableOpening

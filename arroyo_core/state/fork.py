@@ -18,10 +18,10 @@ import msgspec
 from arroyo_core.api.urls import absolute_url, redact_url
 from arroyo_core.proto.state_pb2 import CheckpointMetadata, StateFile
 from arroyo_core.state import paths
+from arroyo_core.state.backend import ParquetBackend
 from arroyo_core.state.failures import DamagedStateError, ForkError, MissingFileError
 from arroyo_core.state.inspection import find_jobs
 from arroyo_core.state.merge import clear_staged, table_files
-from arroyo_core.state.parquet import ParquetBackend
 from arroyo_core.state.protocol import JobFacts, resolve_candidates
 from arroyo_core.state.storage import StorageProvider, get_storage_provider
 

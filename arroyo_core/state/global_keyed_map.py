@@ -33,9 +33,9 @@ from arroyo_core.state.failures import StateValueError, WrongTableKindError
 from arroyo_core.state.files import MAX_FILE_BYTES, key_hashes, sort_by_key_hash
 from arroyo_core.state.global_keyed_view import GlobalKeyedView, StoredValues
 from arroyo_core.state.keys import group_codes, place_in_range
+from arroyo_core.state.live_files import file_order, merge_references
 from arroyo_core.state.messages import CheckpointMessage, CommitData, KeyedData, OperationCode, TableData
 from arroyo_core.state.partitioned import PartitionedKeyedView
-from arroyo_core.state.references import file_order, merge_references
 from arroyo_core.state.rows import operations
 from arroyo_core.state.table import Staged, Table, TableOpening
 

@@ -12,11 +12,11 @@ import pyarrow as pa
 from arroyo_core.ids import TaskInfo
 from arroyo_core.proto.state_pb2 import CheckpointMetadata, OperatorCheckpointMetadata, StateFile
 from arroyo_core.state import paths
+from arroyo_core.state.backend import ParquetBackend
 from arroyo_core.state.compaction import merge_files
 from arroyo_core.state.failures import DamagedStateError, MissingFileError, NoRegisteredTableError
 from arroyo_core.state.file_access import FileAccess
 from arroyo_core.state.merge import operators_by_id, staged_bytes, table_files
-from arroyo_core.state.parquet import ParquetBackend
 from arroyo_core.state.protocol import JobFacts
 from arroyo_core.state.storage import StorageProvider
 from arroyo_core.state.table import Table, TableOpening

@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 from arroyo_core.errors import Domain, RetryHint, StateError
 from arroyo_core.proto.state_pb2 import CheckpointMetadata, GenerationClaim
 from arroyo_core.state import paths
+from arroyo_core.state.backend import ParquetBackend
 from arroyo_core.state.envelope import unseal
 from arroyo_core.state.failures import DamagedStateError, MissingFileError
 from arroyo_core.state.inspection import finished_epoch
 from arroyo_core.state.merge import clear_staged
-from arroyo_core.state.parquet import ParquetBackend
 from arroyo_core.state.protocol import JobFacts, referenced_paths
 from arroyo_core.state.verification import Verdict, Verifier
 

@@ -23,8 +23,8 @@ from arroyo_core.proto.state_pb2 import (
     TableSubtaskCheckpointMetadata,
 )
 from arroyo_core.state.file_access import FileAccess
+from arroyo_core.state.live_files import carry_forward, file_order, merge_references
 from arroyo_core.state.messages import CheckpointMessage, Compacted, TableData
-from arroyo_core.state.references import carry_forward, file_order, merge_references
 
 if TYPE_CHECKING:
     from arroyo_core.proto.state_pb2 import TableType

@@ -22,6 +22,7 @@ from arroyo_core.proto.state_pb2 import (
     TableConfig,
     TableSubtaskCheckpointMetadata,
 )
+from arroyo_core.state.backend import ParquetBackend
 from arroyo_core.state.cache import WarmCache
 from arroyo_core.state.compaction import CompactionPolicy, choose_compaction
 from arroyo_core.state.compatibility import derive_mismatch
@@ -42,7 +43,6 @@ from arroyo_core.state.messages import (
     StateMessage,
     TableMessage,
 )
-from arroyo_core.state.parquet import ParquetBackend
 from arroyo_core.state.partitioned import PartitionedKeyedView
 from arroyo_core.state.storage import StorageProvider
 from arroyo_core.state.table import Table, TableCheckpointer, TableOpening

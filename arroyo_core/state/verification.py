@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 
 from arroyo_core.errors import StateError
 from arroyo_core.proto.state_pb2 import CheckpointMetadata, StagedFile, StateFile, TableConfig
+from arroyo_core.state.backend import ParquetBackend
 from arroyo_core.state.files import FORMAT, FORMAT_KEY, VERSION_KEY, verify_file
 from arroyo_core.state.merge import staged_files, table_files
-from arroyo_core.state.parquet import ParquetBackend
 from arroyo_core.state.staged import read_staged
 from arroyo_core.state.table_types import table_class
 

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from arroyo_core import Pipeline
-from arroyo_core.graph.plan import Plan
+from arroyo_core.pipeline.plan import Plan
 from arroyo_core.proto import exchange_pb2 as pb
 from arroyo_core.runtime.acceptance import accept
 from arroyo_core.runtime.channels import received_frames, sent_frames

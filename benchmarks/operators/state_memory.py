@@ -24,7 +24,7 @@ from arroyo_nexmark.tables import TABLES
 from arroyo_testing import OperatorHarness
 
 from arroyo_core.api import ArroyoSchema, Watermark
-from arroyo_core.graph import plan_pipeline
+from arroyo_core.pipeline import plan_pipeline
 from arroyo_core.plugin import PluginSet, installed_plugins
 from arroyo_core.proto.state_pb2 import OperatorCheckpointMetadata
 

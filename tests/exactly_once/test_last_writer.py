@@ -15,7 +15,7 @@ from arroyo_testing.machine import Disk, Life
 from google.protobuf import struct_pb2
 
 from arroyo_core.api import ConstructedOperator, OperatorConstructor, Origin, Registry
-from arroyo_core.graph import plan_text
+from arroyo_core.pipeline import plan_text
 from arroyo_core.plugin import PluginSet
 from arroyo_core.runtime.job import Job
 from arroyo_core.runtime.lanes import InlineLanes

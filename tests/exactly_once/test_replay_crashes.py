@@ -14,7 +14,7 @@ from arroyo_dlq.replay import Replayer, Selection
 from arroyo_testing.crash_filesystem import running
 from arroyo_testing.machine import Crash, CrashPoint, Disk, Life, Mode
 
-from arroyo_core.graph import plan_text
+from arroyo_core.pipeline import plan_text
 from arroyo_core.plugin import installed_plugins
 from arroyo_core.runtime.job import Job
 from arroyo_core.runtime.lanes import InlineLanes

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from arroyo_core import Pipeline
 from arroyo_core.api.updating import IS_RETRACT, UPDATING_META
-from arroyo_core.graph.plan import Node
+from arroyo_core.pipeline.plan import Node
 from arroyo_core.runtime.job import SilentListener
 from arroyo_core.runtime.results import EpochResult, JobResult
 from arroyo_core.runtime.stop import StopSignal

@@ -12,7 +12,7 @@ from arroyo_core.runtime.job import SilentListener
 from arroyo_core.runtime.results import EpochResult, JobResult
 from arroyo_core.runtime.stop import StopSignal
 from arroyo_core.runtime.watch import EpochTimeoutError
-from arroyo_core.spark.exchanges import FrameExchange, RowExchange
+from arroyo_core.spark.shuffles import FrameExchange, RowExchange
 
 from ..waiting import wait_until
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import fsspec
 from arroyo_testing.lanes import Killed, WatchedLanes
 
-from arroyo_core.graph import plan_pipeline
+from arroyo_core.pipeline import plan_pipeline
 from arroyo_core.plugin import installed_plugins
 from arroyo_core.runtime.events import Event, Published
 from arroyo_core.runtime.job import Job

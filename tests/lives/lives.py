@@ -12,8 +12,8 @@ from arroyo_testing.adversary import Adversary
 from arroyo_testing.lanes import Killed, MortalLanes
 from google.protobuf import json_format
 
-from arroyo_core.graph import plan_pipeline
-from arroyo_core.graph.plan import Node, Plan
+from arroyo_core.pipeline import plan_pipeline
+from arroyo_core.pipeline.plan import Node, Plan
 from arroyo_core.plugin import PluginSet, installed_plugins
 from arroyo_core.runtime.events import Committed, EpochAccepted, Event, Published
 from arroyo_core.runtime.job import MAX_RESTARTS, Job

@@ -7,7 +7,7 @@ import duckdb
 import pyarrow.dataset as ds
 import pytest
 
-from arroyo_core.graph import plan_text
+from arroyo_core.pipeline import plan_text
 from arroyo_core.plugin import installed_plugins
 from arroyo_core.runtime.job import Job
 from arroyo_core.runtime.lanes import InlineLanes

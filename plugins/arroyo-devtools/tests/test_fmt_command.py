@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from arroyo_core.cli.main import main
-from arroyo_core.graph import plan_pipeline
+from arroyo_core.pipeline import plan_pipeline
 from arroyo_core.plugin import installed_plugins
 
 ROOT = Path(__file__).parents[3]

@@ -11,7 +11,7 @@ from arroyo_devtools.drawing.svg import render_svg
 from arroyo_testing import run_in_process
 
 from arroyo_core.cli.main import main
-from arroyo_core.graph import plan_file
+from arroyo_core.pipeline import plan_file
 from arroyo_core.plugin import installed_plugins
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"

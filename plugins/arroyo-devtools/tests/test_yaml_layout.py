@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arroyo_core.errors import InvalidPipelineError
-from arroyo_core.graph.comments import find_comments
+from arroyo_core.pipeline.comments import find_comments
 
 ROOT = Path(__file__).parents[3]
 

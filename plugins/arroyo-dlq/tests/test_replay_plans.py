@@ -6,7 +6,7 @@ import pytest
 from arroyo_dlq.claims import ReplayError, to_ranges
 from arroyo_dlq.rewriting import Route, plan_replay
 
-from arroyo_core.graph import plan_text
+from arroyo_core.pipeline import plan_text
 from arroyo_core.plugin import installed_plugins
 
 PIPELINE = """\

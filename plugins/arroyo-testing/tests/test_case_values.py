@@ -10,10 +10,10 @@ from arroyo_testing.cases.rendering import cell_yaml, row_yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arroyo_core.graph.document import YamlList, YamlMap
-from arroyo_core.graph.environment import Environment
-from arroyo_core.graph.loader import load_document
-from arroyo_core.graph.mistakes import Mistakes
+from arroyo_core.pipeline.document import YamlList, YamlMap
+from arroyo_core.pipeline.environment import Environment
+from arroyo_core.pipeline.loader import load_document
+from arroyo_core.pipeline.mistakes import Mistakes
 
 UTC = pa.timestamp("us", "UTC")
 NESTED = pa.struct([("name", pa.string()), ("tags", pa.list_(pa.string())), ("at", UTC)])

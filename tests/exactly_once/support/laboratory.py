@@ -22,8 +22,8 @@ from arroyo_core.api import (
     SourceOperator,
     Watermark,
 )
-from arroyo_core.graph import plan_text
-from arroyo_core.graph.plan import Plan
+from arroyo_core.pipeline import plan_text
+from arroyo_core.pipeline.plan import Plan
 from arroyo_core.plugin import PluginSet, installed_plugins
 from arroyo_core.runtime.job import Job
 from arroyo_core.runtime.lanes import Lanes

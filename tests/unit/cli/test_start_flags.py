@@ -10,7 +10,7 @@ import pytest
 
 from arroyo_core.cli.main import main
 from arroyo_core.cli.start import start_options
-from arroyo_core.graph import plan_pipeline
+from arroyo_core.pipeline import plan_pipeline
 from arroyo_core.plugin import installed_plugins
 from arroyo_core.runtime.job import Job
 from arroyo_core.runtime.lanes import InlineLanes

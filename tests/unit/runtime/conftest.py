@@ -26,7 +26,7 @@ from arroyo_core.api import (
     Watermark,
 )
 from arroyo_core.api.hashing import hash_columns
-from arroyo_core.graph import plan_text
+from arroyo_core.pipeline import plan_text
 from arroyo_core.plugin import PluginSet
 from arroyo_core.runtime.job import Job
 from arroyo_core.runtime.lanes import InlineLanes

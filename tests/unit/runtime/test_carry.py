@@ -2,7 +2,7 @@
 
 import pytest
 
-from arroyo_core.graph import plan_text
+from arroyo_core.pipeline import plan_text
 from arroyo_core.proto import exchange_pb2 as pb
 from arroyo_core.runtime.carried_chains import upgrade_carried
 from arroyo_core.runtime.carry import NEW, OperatorLevels, carried_state, levels_message, levels_of, restore_carried

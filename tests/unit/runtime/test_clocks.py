@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from arroyo_testing import FakeClock
 
-from arroyo_core.graph import plan_text
+from arroyo_core.pipeline import plan_text
 from arroyo_core.plugin import installed_plugins
 from arroyo_core.runtime.clocks import DriverClock, EpochClock, task_clock
 from arroyo_core.runtime.context import Budget

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arroyo_core.api import ArroyoSchema, Origin
-from arroyo_core.graph import plan_text
-from arroyo_core.graph.plan import Setting
+from arroyo_core.pipeline import plan_text
+from arroyo_core.pipeline.plan import Setting
 from arroyo_core.plugin import installed_plugins
 from arroyo_core.proto.state_pb2 import (
     CheckpointMetadata,
@@ -21,7 +21,8 @@ from arroyo_core.proto.state_pb2 import (
     TableCheckpointMetadata,
     TableType,
 )
-from arroyo_core.runtime.comparison import (
+from arroyo_core.runtime.declarations import DeclaredOperator
+from arroyo_core.runtime.plan_changes import (
     NODES,
     ChangeKind,
     compare_plan,
@@ -30,7 +31,6 @@ from arroyo_core.runtime.comparison import (
     record_nodes,
     recorded_nodes,
 )
-from arroyo_core.runtime.declarations import DeclaredOperator
 from arroyo_core.runtime.setting_changes import record_settings
 from arroyo_core.state import global_table_config, global_table_config_with_version, timestamp_table_config
 from arroyo_core.state.compatibility import derive_mismatch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from arroyo_testing.in_process import run_in_process
 
 from arroyo_core.cli.main import main
-from arroyo_core.graph import plan_pipeline
+from arroyo_core.pipeline import plan_pipeline
 from arroyo_core.plugin import installed_plugins
 from arroyo_core.runtime.start import StartOptions
 from arroyo_core.runtime.user_code import BundleOpener

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from arroyo_core.errors import InvalidPipelineError, OperatorError
-from arroyo_core.graph.plan import Routing
+from arroyo_core.pipeline.plan import Routing
 
 EVERY = {"checkpoint": {"interval": "1h", "rows": 4}}
 

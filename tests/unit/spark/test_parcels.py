@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from arroyo_core.api import ArroyoSchema, Origin
-from arroyo_core.graph.plan import Chain, Edge, Node, Plan, Routing
+from arroyo_core.pipeline.plan import Chain, Edge, Node, Plan, Routing
 from arroyo_core.runtime.carry import OperatorLevels
 from arroyo_core.runtime.context import Budget
 from arroyo_core.runtime.request import EpochRequest

@@ -7,8 +7,8 @@ import pytest
 
 from arroyo_core.errors import SetupError
 from arroyo_core.spark import session as session_module
-from arroyo_core.spark.exchanges import session_of
 from arroyo_core.spark.session import SERIAL_THREADS, is_one_machine, java_options, start_spark
+from arroyo_core.spark.shuffles import session_of
 from arroyo_core.spark.target import GATEWAY_VARIABLE, choose_target
 
 

@@ -17,7 +17,7 @@ from arroyo_core.proto.state_pb2 import StateFile
 from arroyo_core.state import CompactionPolicy, StorageProvider, expiring_time_key_map, files, global_table_config
 from arroyo_core.state.compaction import choose_files, split_by_key_range
 from arroyo_core.state.config import KEY_HASH_COLUMN
-from arroyo_core.state.references import carry_forward, merge_references
+from arroyo_core.state.live_files import carry_forward, merge_references
 
 from .support.state_job import NO_COMPACTION, Job, batch_of, expiring_tables, rows_of
 

@@ -9,8 +9,8 @@ import pytest
 from arroyo_core.api import Origin
 from arroyo_core.cli import plan as plan_command
 from arroyo_core.cli.main import main
-from arroyo_core.graph import UdfKind, UdfPin, plan_pipeline
-from arroyo_core.graph.plan import Plan
+from arroyo_core.pipeline import UdfKind, UdfPin, plan_pipeline
+from arroyo_core.pipeline.plan import Plan
 from arroyo_core.proto.state_pb2 import CheckpointMetadata, DistributionDigest
 from arroyo_core.runtime.job import Job
 from arroyo_core.runtime.lanes import InlineLanes

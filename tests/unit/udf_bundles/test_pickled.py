@@ -15,7 +15,7 @@ import pytest
 from arroyo_testing import run_in_process
 
 from arroyo_core.errors import InvalidPipelineError, UdfDeclarationError
-from arroyo_core.graph import UdfKind, plan_pipeline
+from arroyo_core.pipeline import UdfKind, plan_pipeline
 from arroyo_core.runtime.pinned_udfs import plugins_for
 from arroyo_core.runtime.user_code import BundleOpener, open_pickled, store_pickled
 from arroyo_core.udf import udf

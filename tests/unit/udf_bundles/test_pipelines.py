@@ -10,7 +10,7 @@ from arroyo_testing import run_in_process
 
 from arroyo_core.api import Origin
 from arroyo_core.errors import InvalidPipelineError, OperatorError
-from arroyo_core.graph import UdfKind, plan_pipeline
+from arroyo_core.pipeline import UdfKind, plan_pipeline
 from arroyo_core.runtime.pinned_udfs import plugins_for
 from arroyo_core.runtime.user_code import BundleOpener
 from arroyo_core.state.failures import StorageError

@@ -7,7 +7,7 @@ import pytest
 
 from arroyo_core.cli.main import main
 from arroyo_core.errors import InvalidPipelineError, SetupError
-from arroyo_core.graph import plan_pipeline
+from arroyo_core.pipeline import plan_pipeline
 from arroyo_core.runtime.pinned_udfs import plugins_for
 from arroyo_core.runtime.user_code import BundleOpener
 from arroyo_core.udf.failures import BundleError, UntrustedBundleError

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from arroyo_devtools.schema import describe_operators, pipeline_schema
 
-from arroyo_core.graph.planner import plan_text
+from arroyo_core.pipeline.planner import plan_text
 from arroyo_core.plugin import PluginSet, installed_plugins
 from arroyo_core.udf import async_udf, batch_udf
 

@@ -6,11 +6,11 @@ import yaml
 from arroyo_devtools.schema import describe_operators
 
 from arroyo_core.errors import Location
-from arroyo_core.graph.config import read_config
-from arroyo_core.graph.environment import Environment
-from arroyo_core.graph.field_options import writable_fields
-from arroyo_core.graph.loader import load_document
-from arroyo_core.graph.mistakes import Mistakes
+from arroyo_core.pipeline.config import read_config
+from arroyo_core.pipeline.environment import Environment
+from arroyo_core.pipeline.field_options import writable_fields
+from arroyo_core.pipeline.loader import load_document
+from arroyo_core.pipeline.mistakes import Mistakes
 from arroyo_core.plugin import installed_plugins
 
 OPERATORS = describe_operators(installed_plugins())

@@ -10,7 +10,7 @@ from arroyo_devtools.schema.comments import read_comments
 from arroyo_devtools.schema.prose import read_field_text
 
 from arroyo_core.api.config_defaults import OptionError, default_text, default_value, parse_value
-from arroyo_core.graph.field_options import choices_of, is_map, writable_fields
+from arroyo_core.pipeline.field_options import choices_of, is_map, writable_fields
 from arroyo_core.plugin import installed_plugins
 from arroyo_core.proto import options_pb2
 

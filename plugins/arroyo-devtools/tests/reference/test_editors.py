@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from arroyo_core.cli.main import main
-from arroyo_core.graph.planner import plan_text
+from arroyo_core.pipeline.planner import plan_text
 
 PAGE = (Path(__file__).resolve().parents[4] / "docs" / "editors.md").read_text(encoding="utf-8")
 

@@ -9,7 +9,7 @@ from arroyo_devtools.schema.prose import SECTIONS
 from google.protobuf.descriptor import FieldDescriptor
 
 from arroyo_core.errors import InvalidPipelineError
-from arroyo_core.graph.field_options import has_option, limit, writable_fields
+from arroyo_core.pipeline.field_options import has_option, limit, writable_fields
 from arroyo_core.plugin import installed_plugins
 from arroyo_core.proto import options_pb2
 from arroyo_core.runtime.tables import declared_tables

@@ -10,7 +10,7 @@ from arroyo_testing.cases import files
 from arroyo_testing.cases import schema as case_schema
 from arroyo_testing.cases import spec as cases
 
-from arroyo_core.graph import file_keys, parameters
+from arroyo_core.pipeline import file_keys, parameters
 
 ROOT = Path(__file__).resolve().parents[4]
 BROKEN = sorted((ROOT / "tests" / "broken").glob("*.yaml"))

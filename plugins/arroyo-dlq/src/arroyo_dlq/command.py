@@ -18,8 +18,8 @@ from arroyo_core.cli.commands import Commands
 from arroyo_core.cli.exits import OK
 from arroyo_core.cli.options import JSON, add_format, add_planning, add_spark, planning
 from arroyo_core.cli.tables import plain_value, print_rows
-from arroyo_core.graph import Plan, plan_pipeline
-from arroyo_core.graph.views import labels
+from arroyo_core.pipeline import Plan, plan_pipeline
+from arroyo_core.pipeline.views import labels
 from arroyo_core.plugin import PluginSet, installed_plugins
 from arroyo_core.runtime.job import Job
 from arroyo_core.runtime.local import LocalExecutor

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from arroyo_core.api import ArroyoSchema
-from arroyo_core.graph.plan import Plan
+from arroyo_core.pipeline.plan import Plan
 from arroyo_core.plugin import PluginSet
 from arroyo_core.runtime.results import JobResult
 from arroyo_core.runtime.start import StartOptions

@@ -17,9 +17,9 @@ from arroyo_core.api.config_defaults import with_defaults
 from arroyo_core.api.dead_letters import is_dead_letters
 from arroyo_core.api.updating import is_updating
 from arroyo_core.errors import PluginError
-from arroyo_core.graph.chaining import derive_chains
-from arroyo_core.graph.plan import Edge, Node, Plan, Routing
-from arroyo_core.graph.resolution import encode_config
+from arroyo_core.pipeline.chaining import derive_chains
+from arroyo_core.pipeline.plan import Edge, Node, Plan, Routing
+from arroyo_core.pipeline.resolution import encode_config
 from arroyo_core.plugin import PluginSet
 from arroyo_core.runtime.assembly import construct
 from arroyo_core.runtime.pinned_udfs import plugins_for

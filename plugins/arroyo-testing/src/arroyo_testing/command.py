@@ -18,7 +18,7 @@ from arroyo_core.cli.commands import Commands
 from arroyo_core.cli.exits import FAILURE, OK
 from arroyo_core.cli.options import add_planning, bundle_opener, given_parameters
 from arroyo_core.errors import SetupError
-from arroyo_core.graph.views.labels import count
+from arroyo_core.pipeline.views.labels import count
 
 if TYPE_CHECKING:
     from arroyo_testing.cases.comparison import Difference

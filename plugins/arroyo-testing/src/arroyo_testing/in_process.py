@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from arroyo_core.graph import plan_pipeline
-from arroyo_core.graph.plan import Plan
+from arroyo_core.pipeline import plan_pipeline
+from arroyo_core.pipeline.plan import Plan
 from arroyo_core.plugin import PluginSet, installed_plugins
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.runtime.results import JobResult

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from arroyo_core.cli.commands import Commands
-    from arroyo_core.graph.languages import Language
-    from arroyo_core.graph.sections import Section
+    from arroyo_core.pipeline.languages import Language
+    from arroyo_core.pipeline.sections import Section
 
 
 @hookimpl

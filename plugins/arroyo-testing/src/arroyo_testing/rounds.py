@@ -29,8 +29,8 @@ from arroyo_core.api import (
     Watermark,
 )
 from arroyo_core.api.hashing import hash_batch, subtasks_of
-from arroyo_core.graph import plan_text
-from arroyo_core.graph.plan import Plan
+from arroyo_core.pipeline import plan_text
+from arroyo_core.pipeline.plan import Plan
 from arroyo_core.plugin import PluginSet
 from arroyo_core.runtime.events import Committed
 from arroyo_core.runtime.job import Job

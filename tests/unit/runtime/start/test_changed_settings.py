@@ -7,13 +7,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from arroyo_core.errors import Domain, error_domain
-from arroyo_core.graph import plan_text
+from arroyo_core.pipeline import plan_text
 from arroyo_core.plugin import installed_plugins
-from arroyo_core.runtime.comparison import NODES, recorded_nodes
 from arroyo_core.runtime.events import Committed, Published
 from arroyo_core.runtime.job import Job
 from arroyo_core.runtime.lanes import InlineLanes
 from arroyo_core.runtime.local import LocalExecutor
+from arroyo_core.runtime.plan_changes import NODES, recorded_nodes
 from arroyo_core.runtime.start import StartError, StartOptions, check_start
 from arroyo_core.state import ParquetBackend, get_storage_provider
 from arroyo_core.state.failures import IncompatibleCheckpointError
@@ -197,7 +197,7 @@ def test_a_change_is_allowed_once_and_stays_on_record(changing):
 def test_a_checkpoint_from_before_settings_were_recorded_starts_as_it_did(changing, monkeypatch):
     before, after = (changing.plan("std.tumbling_window", f"size: {size}, {COUNT}") for size in ("5m", "10m"))
     with monkeypatch.context() as patch:
-        patch.setattr("arroyo_core.runtime.comparison.record_settings", lambda settings: {})
+        patch.setattr("arroyo_core.runtime.plan_changes.record_settings", lambda settings: {})
         changing.kill(before)
     assert changing.check(after).warnings == ()
     # From its next epoch on it has them.

@@ -7,7 +7,7 @@ from contextlib import closing
 import pyarrow.parquet as pq
 import pytest
 
-from arroyo_core.graph import plan_text
+from arroyo_core.pipeline import plan_text
 from arroyo_core.plugin import installed_plugins
 from arroyo_core.runtime.events import Committed, EpochAccepted, Published
 from arroyo_core.runtime.job import Job

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from arroyo_core.cli.commands import Commands
 from arroyo_core.cli.exits import OK
 from arroyo_core.errors import ConfigError, PluginError, SetupError
-from arroyo_core.graph.mistakes import nearest
+from arroyo_core.pipeline.mistakes import nearest
 from arroyo_core.plugin import PluginSet, installed_plugins
 
 if TYPE_CHECKING:

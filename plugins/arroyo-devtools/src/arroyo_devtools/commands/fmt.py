@@ -13,9 +13,9 @@ from arroyo_core.cli.commands import Commands
 from arroyo_core.cli.diagnostics import render_mistake
 from arroyo_core.cli.exits import MISTAKE, OK
 from arroyo_core.errors import InvalidPipelineError
-from arroyo_core.graph.mistakes import Mistakes
-from arroyo_core.graph.text import decode
-from arroyo_core.graph.views.labels import count
+from arroyo_core.pipeline.mistakes import Mistakes
+from arroyo_core.pipeline.text import decode
+from arroyo_core.pipeline.views.labels import count
 from arroyo_devtools.formatting import format_text
 
 #: Some file is not in the canonical layout.

@@ -12,9 +12,9 @@ from arroyo_core.cli.commands import Commands
 from arroyo_core.cli.exits import OK
 from arroyo_core.cli.options import add_planning, planning
 from arroyo_core.errors import SetupError
-from arroyo_core.graph import PlannedPipeline, plan_file
-from arroyo_core.graph.views.annotations import NOTHING, Annotations
-from arroyo_core.graph.views.mermaid import render_mermaid
+from arroyo_core.pipeline import PlannedPipeline, plan_file
+from arroyo_core.pipeline.views.annotations import NOTHING, Annotations
+from arroyo_core.pipeline.views.mermaid import render_mermaid
 from arroyo_core.state.fork import find_checkpoint
 from arroyo_devtools.drawing.epoch_figures import annotate_checkpoint, last_with_rows, unknown_nodes
 from arroyo_devtools.drawing.outline import render_outline

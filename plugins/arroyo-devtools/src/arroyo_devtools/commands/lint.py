@@ -11,8 +11,8 @@ from arroyo_core.cli.diagnostics import excerpt, gutter_of, mistake_json, render
 from arroyo_core.cli.exits import MISTAKE, OK
 from arroyo_core.cli.options import JSON, add_format, add_planning, planning
 from arroyo_core.errors import InvalidPipelineError, PipelineError
-from arroyo_core.graph import plan_file
-from arroyo_core.graph.views.labels import count
+from arroyo_core.pipeline import plan_file
+from arroyo_core.pipeline.views.labels import count
 from arroyo_core.plugin import installed_plugins
 from arroyo_devtools.lint import Finding, lint_pipeline
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from arroyo_core.cli.commands import Commands
 from arroyo_core.cli.exits import OK
 from arroyo_core.errors import SetupError
-from arroyo_core.graph.languages import language_of
+from arroyo_core.pipeline.languages import language_of
 from arroyo_core.plugin import installed_plugins
 
 

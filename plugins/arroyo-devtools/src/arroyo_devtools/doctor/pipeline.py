@@ -9,8 +9,8 @@ from typing import Any
 from packaging.requirements import Requirement
 
 from arroyo_core.errors import ArroyoError, InvalidPipelineError
-from arroyo_core.graph import Plan, plan_pipeline
-from arroyo_core.graph.views.labels import count
+from arroyo_core.pipeline import Plan, plan_pipeline
+from arroyo_core.pipeline.views.labels import count
 from arroyo_core.plugin import PluginReport, installed_plugins
 from arroyo_devtools.doctor.findings import Finding, failed, ok, warning
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from arroyo_core.cli.formats import format_size
-from arroyo_core.graph.plan import Plan
-from arroyo_core.graph.views.annotations import Annotations
+from arroyo_core.pipeline.plan import Plan
+from arroyo_core.pipeline.views.annotations import Annotations
 from arroyo_core.runtime.event_log import read_epoch
 from arroyo_core.runtime.results import operator_state_bytes
 from arroyo_core.state.failures import MissingFileError

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from arroyo_core.graph.plan import Chain, Routing
-from arroyo_core.graph.planner import PlannedPipeline
-from arroyo_core.graph.views.annotations import NOTHING, Annotations
-from arroyo_core.graph.views.labels import count, output_label, routing_label
+from arroyo_core.pipeline.plan import Chain, Routing
+from arroyo_core.pipeline.planner import PlannedPipeline
+from arroyo_core.pipeline.views.annotations import NOTHING, Annotations
+from arroyo_core.pipeline.views.labels import count, output_label, routing_label
 
 
 def render_outline(pipeline: PlannedPipeline, annotations: Annotations = NOTHING) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from arroyo_core.errors import ArroyoError
-from arroyo_core.graph.mistakes import Mistakes
+from arroyo_core.pipeline.mistakes import Mistakes
 from arroyo_devtools.formatting.order import arrange
 from arroyo_devtools.formatting.reading import read_layout
 from arroyo_devtools.formatting.tree import Alias, Collection, Document, Tree, all_notes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from arroyo_core.graph.file_keys import NODE, PIPELINE
+from arroyo_core.pipeline.file_keys import NODE, PIPELINE
 from arroyo_devtools.formatting.tree import Collection, Document, Tree, has_anchors
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from arroyo_core.graph.mistakes import Mistakes
-from arroyo_core.graph.planner import PlannedPipeline
+from arroyo_core.pipeline.mistakes import Mistakes
+from arroyo_core.pipeline.planner import PlannedPipeline
 from arroyo_core.plugin import PluginSet
 from arroyo_devtools.lint.findings import CODES, Finding
 from arroyo_devtools.lint.ignores import silence

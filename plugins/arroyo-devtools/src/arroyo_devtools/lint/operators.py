@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from arroyo_core.api import ArroyoSchema, UnboundedState
-from arroyo_core.graph.foreign import PluginBoundary
-from arroyo_core.graph.mistakes import Mistakes
-from arroyo_core.graph.operators import PlannedOperator
-from arroyo_core.graph.planner import PlannedPipeline
+from arroyo_core.pipeline.foreign import PluginBoundary
+from arroyo_core.pipeline.mistakes import Mistakes
+from arroyo_core.pipeline.operators import PlannedOperator
+from arroyo_core.pipeline.planner import PlannedPipeline
 from arroyo_devtools.lint.findings import Finding
 
 

@@ -9,9 +9,9 @@ from typing import Any, cast
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from arroyo_core.errors import Location
-from arroyo_core.graph.document import Entry, Scalar, YamlList, YamlMap, YamlValue
-from arroyo_core.graph.environment import REFERENCE
-from arroyo_core.graph.planner import PlannedPipeline
+from arroyo_core.pipeline.document import Entry, Scalar, YamlList, YamlMap, YamlValue
+from arroyo_core.pipeline.environment import REFERENCE
+from arroyo_core.pipeline.planner import PlannedPipeline
 from arroyo_core.plugin import PluginSet
 from arroyo_core.proto import options_pb2
 from arroyo_devtools.lint.findings import Finding

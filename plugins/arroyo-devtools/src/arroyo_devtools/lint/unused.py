@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from arroyo_core.graph.plan import UdfKind
-from arroyo_core.graph.planner import PlannedPipeline
-from arroyo_core.graph.udfs import texts_of
+from arroyo_core.pipeline.plan import UdfKind
+from arroyo_core.pipeline.planner import PlannedPipeline
+from arroyo_core.pipeline.udfs import texts_of
 from arroyo_devtools.lint.findings import Finding
 
 

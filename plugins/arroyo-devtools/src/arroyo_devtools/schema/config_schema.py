@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from arroyo_core.api.config_defaults import EMPTY_MESSAGE, default_text, default_value
-from arroyo_core.graph import scalar_schemas as scalars
-from arroyo_core.graph.field_options import (
+from arroyo_core.pipeline import scalar_schemas as scalars
+from arroyo_core.pipeline.field_options import (
     INT_RANGES,
     accepts_null,
     enum_names,
@@ -18,8 +18,8 @@ from arroyo_core.graph.field_options import (
     limit,
     writable_fields,
 )
-from arroyo_core.graph.scalar_schemas import Schema, nullable
-from arroyo_core.graph.wellknown import WELL_KNOWN
+from arroyo_core.pipeline.scalar_schemas import Schema, nullable
+from arroyo_core.pipeline.wellknown import WELL_KNOWN
 from arroyo_core.proto import options_pb2
 from arroyo_devtools.schema.field_docs import default_words, field_choices
 from arroyo_devtools.schema.prose import read_field_text

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
 from arroyo_core.api.config_defaults import EMPTY_MESSAGE, default_text
-from arroyo_core.graph.field_options import (
+from arroyo_core.pipeline.field_options import (
     INT_RANGES,
     choices_of,
     enum_names,
@@ -18,7 +18,7 @@ from arroyo_core.graph.field_options import (
     limit,
     writable_fields,
 )
-from arroyo_core.graph.wellknown import WELL_KNOWN
+from arroyo_core.pipeline.wellknown import WELL_KNOWN
 from arroyo_core.proto import options_pb2
 from arroyo_devtools.schema.prose import FieldText, read_field_text
 

@@ -13,8 +13,8 @@ from typing import cast
 from google.protobuf.descriptor import Descriptor
 
 from arroyo_core.api.units import format_duration_us
-from arroyo_core.graph import scalar_schemas as scalars
-from arroyo_core.graph.file_keys import (
+from arroyo_core.pipeline import scalar_schemas as scalars
+from arroyo_core.pipeline.file_keys import (
     ID,
     NODE,
     Duration,
@@ -27,8 +27,8 @@ from arroyo_core.graph.file_keys import (
     Text,
     Whole,
 )
-from arroyo_core.graph.scalar_schemas import DIALECT, Schema, nullable
-from arroyo_core.graph.sections import pipeline_keys, sections_of
+from arroyo_core.pipeline.scalar_schemas import DIALECT, Schema, nullable
+from arroyo_core.pipeline.sections import pipeline_keys, sections_of
 from arroyo_core.plugin import PluginSet
 from arroyo_devtools.schema.config_schema import ConfigSchemas
 from arroyo_devtools.schema.operator_docs import OperatorDoc, describe_operators

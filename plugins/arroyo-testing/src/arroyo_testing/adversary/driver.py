@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from arroyo_core.api import Clock, SystemClock
-from arroyo_core.graph.plan import Plan
+from arroyo_core.pipeline.plan import Plan
 from arroyo_core.plugin import PluginSet
 from arroyo_core.proto import exchange_pb2 as pb
 from arroyo_core.runtime.events import Event

@@ -11,9 +11,9 @@ import pyarrow.types as pt
 
 from arroyo_core.api import ArroyoSchema
 from arroyo_core.errors import Location
-from arroyo_core.graph.document import YamlMap
-from arroyo_core.graph.mistakes import Mistakes, nearest
-from arroyo_core.graph.plan import Plan
+from arroyo_core.pipeline.document import YamlMap
+from arroyo_core.pipeline.mistakes import Mistakes, nearest
+from arroyo_core.pipeline.plan import Plan
 from arroyo_testing.cases.cells import Row, array_of, narrow_row
 from arroyo_testing.cases.operators import ScriptItem, encode_batches
 from arroyo_testing.cases.reading import read_rows

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from arroyo_core.errors import InvalidPipelineError, PipelineError
-from arroyo_core.graph.document import Entry, Scalar, YamlMap, describe
-from arroyo_core.graph.environment import Environment
-from arroyo_core.graph.loader import decode, load_document
-from arroyo_core.graph.mistakes import Mistakes
-from arroyo_core.graph.values import read_string
+from arroyo_core.pipeline.document import Entry, Scalar, YamlMap, describe
+from arroyo_core.pipeline.environment import Environment
+from arroyo_core.pipeline.loader import decode, load_document
+from arroyo_core.pipeline.mistakes import Mistakes
+from arroyo_core.pipeline.values import read_string
 from arroyo_testing.cases.spec import CaseSpec, read_cases
 
 SUFFIX = "_test"

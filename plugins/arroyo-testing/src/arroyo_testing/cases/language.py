@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from arroyo_core.errors import Location
-from arroyo_core.graph.document import Entry, YamlValue
-from arroyo_core.graph.includes import Includes
-from arroyo_core.graph.languages import Language
-from arroyo_core.graph.mistakes import Mistakes
-from arroyo_core.graph.parameters import Given
-from arroyo_core.graph.references import References
-from arroyo_core.graph.scalar_schemas import Schema
-from arroyo_core.graph.sections import Section
-from arroyo_core.graph.udfs import BundleLoader
-from arroyo_core.graph.views.labels import count
+from arroyo_core.pipeline.document import Entry, YamlValue
+from arroyo_core.pipeline.includes import Includes
+from arroyo_core.pipeline.languages import Language
+from arroyo_core.pipeline.mistakes import Mistakes
+from arroyo_core.pipeline.parameters import Given
+from arroyo_core.pipeline.scalar_schemas import Schema
+from arroyo_core.pipeline.sections import Section
+from arroyo_core.pipeline.substitution import References
+from arroyo_core.pipeline.udfs import BundleLoader
+from arroyo_core.pipeline.views.labels import count
 from arroyo_testing.cases.files import ENDINGS, SUFFIX, load_case_file
 from arroyo_testing.cases.schema import case_file_schema, cases_schema
 from arroyo_testing.cases.spec import read_cases

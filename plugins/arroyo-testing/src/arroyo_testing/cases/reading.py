@@ -12,10 +12,10 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.types as pt
 
-from arroyo_core.graph.document import Scalar, YamlList, YamlMap, YamlValue, describe, shown
-from arroyo_core.graph.mistakes import Mistakes
-from arroyo_core.graph.times import TIME_FORM, parse_time_ns
-from arroyo_core.graph.values import read_bool, read_duration_us, read_float, read_int, read_string
+from arroyo_core.pipeline.document import Scalar, YamlList, YamlMap, YamlValue, describe, shown
+from arroyo_core.pipeline.mistakes import Mistakes
+from arroyo_core.pipeline.times import TIME_FORM, parse_time_ns
+from arroyo_core.pipeline.values import read_bool, read_duration_us, read_float, read_int, read_string
 from arroyo_testing.cases.cells import Cell, Row, is_listlike, value_type
 
 _UNIT_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from arroyo_core.api import ConstructedOperator
 from arroyo_core.errors import SetupError
-from arroyo_core.graph.plan import Node
+from arroyo_core.pipeline.plan import Node
 from arroyo_core.plugin import PluginSet
 from arroyo_core.runtime.assembly import construct
 from arroyo_testing.cases.cells import rows_of

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from xml.etree import ElementTree
 
 from arroyo_core.errors import OperatorError
-from arroyo_core.graph.views.labels import count
+from arroyo_core.pipeline.views.labels import count
 from arroyo_testing.cases.comparison import Difference, DiffLine, Kind
 from arroyo_testing.cases.rendering import cell_text
 from arroyo_testing.cases.suite import CaseResult, CrashResult

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from arroyo_core.api import ArroyoSchema
-from arroyo_core.graph.chaining import derive_chains
-from arroyo_core.graph.plan import Edge, Node, Plan, Routing
+from arroyo_core.pipeline.chaining import derive_chains
+from arroyo_core.pipeline.plan import Edge, Node, Plan, Routing
 from arroyo_testing.cases.operators import (
     CAPTURE,
     SCRIPT,

@@ -11,7 +11,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from arroyo_core.errors import ArroyoError
-from arroyo_core.graph.plan import Plan
+from arroyo_core.pipeline.plan import Plan
 from arroyo_core.plugin import PluginSet
 from arroyo_core.proto import exchange_pb2 as pb
 from arroyo_core.runtime.events import Committed, EpochAccepted, Event, Published, Restored, StopMode

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from arroyo_core.graph import scalar_schemas as scalars
-from arroyo_core.graph.scalar_schemas import DIALECT, Schema, nullable
+from arroyo_core.pipeline import scalar_schemas as scalars
+from arroyo_core.pipeline.scalar_schemas import DIALECT, Schema, nullable
 from arroyo_testing.cases.spec import MAX_PARALLELISM, CrashMoment
 
 _ROWS: Schema = {"type": "array", "items": {"type": "object"}}

@@ -12,11 +12,11 @@ from pathlib import Path
 import pyarrow as pa
 
 from arroyo_core.errors import InvalidPipelineError
-from arroyo_core.graph.mistakes import Mistakes
-from arroyo_core.graph.parameters import Given
-from arroyo_core.graph.plan import Plan
-from arroyo_core.graph.planner import PlannedPipeline, plan_file
-from arroyo_core.graph.udfs import BundleLoader
+from arroyo_core.pipeline.mistakes import Mistakes
+from arroyo_core.pipeline.parameters import Given
+from arroyo_core.pipeline.plan import Plan
+from arroyo_core.pipeline.planner import PlannedPipeline, plan_file
+from arroyo_core.pipeline.udfs import BundleLoader
 from arroyo_core.plugin import PluginSet
 from arroyo_core.runtime.user_code import BundleOpener
 from arroyo_testing.cases.cells import Row, row_key, rows_of

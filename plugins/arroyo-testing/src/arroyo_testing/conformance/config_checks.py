@@ -11,7 +11,7 @@ from google.protobuf.descriptor import Descriptor
 
 from arroyo_core.api import ArroyoSchema
 from arroyo_core.errors import ArroyoError, ConfigError, Domain, InvalidPipelineError
-from arroyo_core.graph.resolution import encode_config
+from arroyo_core.pipeline.resolution import encode_config
 from arroyo_testing.conformance.configs import read_message
 from arroyo_testing.conformance.faults import ConformanceError, shown
 from arroyo_testing.conformance.subject import OperatorSubject, SourceSubject, Subject

@@ -10,11 +10,11 @@ from google.protobuf.message import Message
 
 from arroyo_core.api import ConstructedOperator, OperatorConstructor, Registry
 from arroyo_core.errors import ConfigError, Location
-from arroyo_core.graph.config import read_config
-from arroyo_core.graph.environment import Environment
-from arroyo_core.graph.loader import load_document
-from arroyo_core.graph.mistakes import Mistakes
-from arroyo_core.graph.resolution import encode_config
+from arroyo_core.pipeline.config import read_config
+from arroyo_core.pipeline.environment import Environment
+from arroyo_core.pipeline.loader import load_document
+from arroyo_core.pipeline.mistakes import Mistakes
+from arroyo_core.pipeline.resolution import encode_config
 
 _FILE = "config.yaml"
 

@@ -1,0 +1,105 @@
+"""Checks who feeds whom: unknown inputs, cycles, ends that lead nowhere, wrong numbers of inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from arroyo_core.pipeline.mistakes import Mistakes, nearest
+from arroyo_core.pipeline.operators import PlannedOperator
+from arroyo_core.pipeline.spec import NodeSpec
+from arroyo_core.pipeline.topology import consumers, find_cycles
+
+#: The code of a node whose output goes nowhere.
+UNUSED_NODE = "unused-node"
+
+
+def unique_nodes(nodes: Sequence[NodeSpec], mistakes: Mistakes) -> dict[str, NodeSpec]:
+    """Nodes by id; the second of one id is a mistake, and left out."""
+    unique: dict[str, NodeSpec] = {}
+    for node in nodes:
+        first = unique.setdefault(node.id, node)
+        if first is not node:
+            place = f"line {first.at.line}" if first.at.file == node.at.file else str(first.at)
+            mistakes.add(f"a node {node.id!r} is already in {place}: ids must be unique", at=node.at, value=node.id)
+    return unique
+
+
+def resolve_inputs(nodes: Mapping[str, NodeSpec], mistakes: Mistakes) -> dict[str, list[str]]:
+    """The inputs of each node that exist; unknown ones and cycles are recorded."""
+    named = [node.id for node in nodes.values() if node.is_named]
+    for node in nodes.values():
+        for source in node.inputs:
+            if source.id not in nodes:
+                others = [name for name in named if name != node.id]
+                mistakes.add_unknown(f"there is no node {source.id!r}", at=source.at, name=source.id, choices=others)
+    inputs = {node.id: [source.id for source in node.inputs if source.id in nodes] for node in nodes.values()}
+    for cycle in find_cycles(inputs):
+        _add_cycle(cycle, nodes, mistakes)
+    return inputs
+
+
+def check_connections(
+    nodes: Mapping[str, NodeSpec],
+    inputs: Mapping[str, Sequence[str]],
+    operators: Mapping[str, PlannedOperator],
+    mistakes: Mistakes,
+) -> None:
+    """Check the number of inputs and of consumers of every node whose operator is known."""
+    readers = consumers(inputs)
+    meant = _meant_inputs(nodes)
+    mains = {source.id for node in nodes.values() for source in node.inputs if source.output is None}
+    for operator in operators.values():
+        _check_input_count(operator, mistakes)
+        node, read_by = operator.spec, readers[operator.spec.id]
+        if operator.is_sink and read_by:
+            names = ", ".join(repr(name) for name in read_by)
+            at = next(source.at for source in nodes[read_by[0]].inputs if source.id == node.id)
+            mistakes.add(f"{node.id!r} ({node.operator}) is a sink and has no output for {names} to read", at=at)
+        if not operator.is_sink and node.id not in mains and node.is_named and node.id not in meant:
+            mistakes.add(
+                f"nothing reads the output of {node.id!r} ({node.operator}): "
+                "add a sink such as filesystem.sink, or name it in the inputs of another node",
+                at=node.at,
+                value=node.id,
+                code=UNUSED_NODE,
+            )
+
+
+def _meant_inputs(nodes: Mapping[str, NodeSpec]) -> set[str]:
+    """Nodes that a misspelled or unreadable input probably means: no second mistake for them."""
+    if any(not node.has_valid_inputs for node in nodes.values()):
+        return set(nodes)
+    unknown = (source.id for node in nodes.values() for source in node.inputs if source.id not in nodes)
+    return {found for name in unknown if (found := nearest(name, nodes)) is not None}
+
+
+def _check_input_count(operator: PlannedOperator, mistakes: Mistakes) -> None:
+    node, count = operator.spec, len(operator.spec.inputs)
+    least, most = operator.least_inputs, operator.most_inputs
+    if not node.has_valid_inputs or (count >= least and (most is None or count <= most)):
+        return
+    if operator.is_source:
+        mistakes.add(f"{node.operator} is a source: it has no inputs", at=node.inputs_at)
+        return
+    if most == least:
+        wanted = _inputs(least)
+    elif most is None:
+        wanted = f"at least {_inputs(least)}"
+    else:
+        wanted = f"{least} to {_inputs(most)}"
+    given = f"{count} {'is' if count == 1 else 'are'} given" if count else "none is given"
+    mistakes.add(f"{node.operator} needs {wanted}, but {given}", at=node.inputs_at)
+
+
+def _add_cycle(cycle: list[str], nodes: Mapping[str, NodeSpec], mistakes: Mistakes) -> None:
+    first = nodes[cycle[0]]
+    at = next(source.at for source in first.inputs if source.id == cycle[-1])
+    if len(cycle) == 1:
+        mistakes.add(f"{first.id!r} reads its own output", at=at, value=first.id)
+        return
+    path = " -> ".join([*cycle, cycle[0]])
+    mistakes.add(f"the nodes form a cycle: {path}", at=at, value=cycle[-1])
+
+
+def _inputs(count: int) -> str:
+    return f"{count} input" if count == 1 else f"{count} inputs"

@@ -1,0 +1,223 @@
+"""From a pipeline file to a `Plan`, in phases that each find all the mistakes they can."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+
+from arroyo_core.api import DisplayableOperator
+from arroyo_core.pipeline.chaining import derive_chains
+from arroyo_core.pipeline.connections import check_connections, resolve_inputs, unique_nodes
+from arroyo_core.pipeline.environment import Environment
+from arroyo_core.pipeline.file_keys import MAX_PARALLELISM
+from arroyo_core.pipeline.guarantees import NodeGuarantee
+from arroyo_core.pipeline.languages import language_of
+from arroyo_core.pipeline.mistakes import Mistakes
+from arroyo_core.pipeline.operators import PlannedOperator, construct_operator
+from arroyo_core.pipeline.parameters import Given
+from arroyo_core.pipeline.partials import insert_partials
+from arroyo_core.pipeline.plan import Node, Plan
+from arroyo_core.pipeline.pruning import derive_source_schemas
+from arroyo_core.pipeline.schemas import TypedNode, type_nodes
+from arroyo_core.pipeline.sections import sections_of
+from arroyo_core.pipeline.spec import PipelineSpec, read_spec
+from arroyo_core.pipeline.text import decode
+from arroyo_core.pipeline.topology import topological_order
+from arroyo_core.pipeline.udfs import BundleLoader, load_udfs
+from arroyo_core.pipeline.written import WrittenPipeline, load_pipeline
+from arroyo_core.plugin import PluginSet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedPipeline:
+    """A plan with what may be shown of it. `redact` hides what came from the environment."""
+
+    plan: Plan
+    shown_name: str
+    shown_url: str | None
+    displays: Mapping[str, DisplayableOperator]
+    sinks: frozenset[str]
+    guarantees: Mapping[str, NodeGuarantee]
+    redact: Callable[[str], str] = field(repr=False)
+    written: WrittenPipeline = field(repr=False)
+    spec: PipelineSpec = field(repr=False)
+    operators: Mapping[str, PlannedOperator] = field(repr=False)
+
+
+def plan_pipeline(
+    path: str | Path,
+    *,
+    plugins: PluginSet,
+    environment: Mapping[str, str],
+    parallelism: int | None = None,
+    bundles: BundleLoader | None = None,
+    parameters: Mapping[str, Given] = MappingProxyType({}),
+) -> Plan:
+    """The plan of a pipeline file.
+
+    `parallelism` replaces the pipeline's own number, not that of single nodes. Reads schemas
+    through the plugins, and runs nothing. `bundles` opens the pipeline's `udfs`, which are imported.
+    `parameters` are values for those that the file declares. Raises `InvalidPipelineError` with every mistake.
+    """
+    return plan_file(
+        path,
+        plugins=plugins,
+        environment=environment,
+        parallelism=parallelism,
+        bundles=bundles,
+        parameters=parameters,
+    ).plan
+
+
+def plan_text(
+    text: str,
+    *,
+    plugins: PluginSet,
+    environment: Mapping[str, str],
+    file: str = "<text>",
+    parallelism: int | None = None,
+    bundles: BundleLoader | None = None,
+    parameters: Mapping[str, Given] = MappingProxyType({}),
+) -> Plan:
+    """Like `plan_pipeline`, from YAML in memory; `file` is its name in errors, and included files are near it."""
+    mistakes = Mistakes()
+    return _plan(text, file, plugins, Environment(environment), parallelism, bundles, parameters, mistakes).plan
+
+
+def plan_file(
+    path: str | Path,
+    *,
+    plugins: PluginSet,
+    environment: Mapping[str, str],
+    parallelism: int | None = None,
+    bundles: BundleLoader | None = None,
+    parameters: Mapping[str, Given] = MappingProxyType({}),
+    keeps_columns: bool = False,
+) -> PlannedPipeline:
+    """Like `plan_pipeline`, with what a person may be shown.
+
+    With `keeps_columns` sources give all their columns, also those that no node needs.
+    """
+    mistakes = Mistakes()
+    text = read_text(path, mistakes)
+    return _plan(
+        text,
+        str(path),
+        plugins,
+        Environment(environment),
+        parallelism,
+        bundles,
+        parameters,
+        mistakes,
+        keeps_columns=keeps_columns,
+    )
+
+
+def read_text(path: str | Path, mistakes: Mistakes) -> str:
+    """The text of a file; raises `InvalidPipelineError` where it cannot be read."""
+    text = None
+    try:
+        text = decode(Path(path).read_bytes(), file=str(path), mistakes=mistakes)
+    except OSError as error:
+        mistakes.add(f"cannot read {path}: {error.strerror or error}", at=None, value=str(path))
+    if text is None:
+        mistakes.raise_if_any()
+        raise AssertionError("a file that cannot be read has a mistake")
+    return text
+
+
+def _plan(
+    text: str,
+    file: str,
+    plugins: PluginSet,
+    environment: Environment,
+    parallelism: int | None,
+    bundles: BundleLoader | None,
+    parameters: Mapping[str, Given],
+    mistakes: Mistakes,
+    *,
+    keeps_columns: bool = False,
+) -> PlannedPipeline:
+    if parallelism is not None and not 1 <= parallelism <= MAX_PARALLELISM:
+        mistakes.add(f"parallelism must be between 1 and {MAX_PARALLELISM}", at=None, value=parallelism)
+    written = load_pipeline(
+        text,
+        file=file,
+        environment=environment,
+        given=parameters,
+        mistakes=mistakes,
+        language=language_of(file, plugins),
+    )
+    if written is None:
+        mistakes.raise_if_any()
+        raise AssertionError("a document that cannot be read has a mistake")
+    spec = read_spec(written.root, mistakes, sections=sections_of(plugins))
+    plugins, pins = load_udfs(spec, bundles, plugins=plugins, environment=environment, mistakes=mistakes)
+    nodes = unique_nodes(spec.nodes, mistakes)
+    # Also those of a taken id: their operators and configs have mistakes of their own to report.
+    for node in spec.nodes:
+        if nodes[node.id] is not node:
+            construct_operator(node, plugins=plugins, environment=environment, mistakes=mistakes)
+    constructed = {
+        name: construct_operator(node, plugins=plugins, environment=environment, mistakes=mistakes)
+        for name, node in nodes.items()
+    }
+    operators = {name: operator for name, operator in constructed.items() if operator is not None}
+    inputs = resolve_inputs(nodes, mistakes)
+    check_connections(nodes, inputs, operators, mistakes)
+    order = topological_order(inputs)
+    widths = {name: nodes[name].parallelism or parallelism or spec.parallelism for name in order}
+    typed = type_nodes(order, operators, widths)
+    mistakes.raise_if_any()
+    sources = {} if keeps_columns else derive_source_schemas(order, operators, typed)
+    if any(typed[name].output_schema != schema for name, schema in sources.items()):
+        typed = type_nodes(order, operators, widths, known=sources)
+        mistakes.raise_if_any()
+    plan = replace(_assemble(spec, order, operators, typed, widths), udfs=pins)
+    mistakes.raise_if_any()
+    return PlannedPipeline(
+        plan=plan,
+        shown_name=spec.shown_name,
+        shown_url=spec.shown_url,
+        displays={node.id: operators[node.partial_of or node.id].display() for node in plan.nodes.values()},
+        sinks=frozenset(name for name in order if operators[name].is_sink),
+        guarantees={node.id: operators[node.partial_of or node.id].guarantee() for node in plan.nodes.values()},
+        redact=environment.redact,
+        written=written,
+        spec=spec,
+        operators=operators,
+    )
+
+
+def _assemble(
+    spec: PipelineSpec,
+    order: list[str],
+    operators: Mapping[str, PlannedOperator],
+    typed: Mapping[str, TypedNode],
+    widths: Mapping[str, int],
+) -> Plan:
+    edges = tuple(edge for name in order for edge in typed[name].edges)
+    nodes = {
+        name: Node(
+            id=name,
+            operator=str(operators[name].spec.operator),
+            config=operators[name].config,
+            parallelism=widths[name],
+            input_schemas=typed[name].input_schemas,
+            output_schema=typed[name].output_schema,
+            origin=operators[name].boundary.origin,
+            side_schemas=typed[name].side_schemas,
+            settings=operators[name].settings(typed[name].input_schemas),
+        )
+        for name in order
+    }
+    nodes, edges = insert_partials(nodes, edges, operators)
+    return Plan(
+        job_id=spec.name,
+        nodes=nodes,
+        edges=edges,
+        chains=derive_chains({node.id: node.parallelism for node in nodes.values()}, edges),
+        checkpoint=spec.checkpoint,
+    )

@@ -1,0 +1,203 @@
+"""The two ways of moving frames through Spark: as elements of an RDD, and as rows of a DataFrame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from arroyo_core.pipeline.plan import Plan
+from arroyo_core.proto import exchange_pb2 as pb
+from arroyo_core.runtime.frames import Frame
+from arroyo_core.runtime.local import reports_of
+from arroyo_core.runtime.request import EpochRequest
+from arroyo_core.spark.frame_batches import FRAME_DDL
+from arroyo_core.spark.parcels import ParcelOffice
+from arroyo_core.spark.worker import arrow_function, frame_function, no_frames, record_function
+
+if TYPE_CHECKING:
+    from pyspark import RDD, SparkContext
+    from pyspark.sql import SparkSession
+
+#: What runs epochs: a context is enough, unless it is on the other side of Spark Connect.
+Spark: TypeAlias = "SparkSession | SparkContext"
+
+KRYO = "org.apache.spark.serializer.KryoSerializer"
+
+
+class Exchange(Protocol):
+    """Runs an epoch as one Spark job."""
+
+    def run(self, plan: Plan, request: EpochRequest) -> list[pb.ChainReport]: ...
+
+    def tag(self, tag: str, description: str) -> None:
+        """Name the jobs of this thread for `cancel`, and for Spark's own pages."""
+        ...
+
+    def cancel(self, tag: str) -> None: ...
+
+    def progress(self, tag: str) -> str:
+        """How many tasks of the last job of that name have begun and ended, in words."""
+        ...
+
+    def close(self) -> None:
+        """No epoch follows: leave nothing with Spark."""
+        ...
+
+
+def exchange_for(spark: Spark) -> Exchange:
+    """The faster one wherever it can be had.
+
+    Spark Connect has no RDDs. With Java's serialisation, each open shuffle file would keep its last hundred objects
+    in memory, of some megabytes each.
+    """
+    # `getConf` would copy all settings out of the JVM, which takes 20 ms.
+    if is_connect(spark) or context_of(spark)._conf.get("spark.serializer") != KRYO:
+        return RowExchange(session_of(spark))
+    return FrameExchange(context_of(spark))
+
+
+def is_connect(spark: Spark) -> bool:
+    """Whether it is a session of Spark Connect, on a server."""
+    return ".connect." in type(spark).__module__
+
+
+def context_of(spark: Spark) -> SparkContext:
+    """The context of a session, which must not be one of Spark Connect."""
+    return getattr(spark, "sparkContext", spark)
+
+
+def session_of(spark: Spark) -> SparkSession:
+    """A session of a context."""
+    # The thin client has no contexts to tell it from.
+    if is_connect(spark):
+        return spark
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    return SparkSession(spark) if isinstance(spark, SparkContext) else spark
+
+
+def run_empty_job(context: SparkContext, width: int) -> None:
+    """A job with the shape of an epoch's, and with nothing to do."""
+    context.setJobDescription("arroyo: start Python workers")
+    try:
+        frames = shuffled(context.parallelize([], width).mapPartitions(no_frames), width)
+        frames.mapPartitions(no_frames).collect()
+    finally:
+        # It is this thread's, for all jobs to come.
+        context.setLocalProperty("spark.job.description", None)
+
+
+class FrameExchange:
+    """A `mapPartitions` for each wave, a shuffle of pickled frames between two: Spark plans and compiles nothing."""
+
+    def __init__(self, context: SparkContext) -> None:
+        self._context = context
+        self._office = ParcelOffice(context)
+        self._seeds: dict[int, RDD[Frame]] = {}
+
+    def run(self, plan: Plan, request: EpochRequest) -> list[pb.ChainReport]:
+        last = plan.wave_count - 1
+        with self._office.telling(plan, request) as told:
+            frames = self._seed(plan.wave_parallelism(0))
+            for wave in range(last):
+                width = plan.wave_parallelism(wave + 1)
+                frames = shuffled(frames.mapPartitions(record_function(told[wave], wave, width)), width)
+            return reports_of(frames.mapPartitions(frame_function(told[last], last)).collect())
+
+    def close(self) -> None:
+        self._office.close()
+
+    def tag(self, tag: str, description: str) -> None:
+        self._context.addJobTag(tag)
+        self._context.setJobDescription(description)
+
+    def cancel(self, tag: str) -> None:
+        self._context.cancelJobsWithTag(tag)
+
+    def progress(self, tag: str) -> str:
+        return stages_of(self._context, tag)
+
+    def _seed(self, width: int) -> RDD[Frame]:
+        """Empty partitions that start the sources."""
+        if width not in self._seeds:
+            self._seeds[width] = self._context.parallelize([], width)
+        return self._seeds[width]
+
+
+def shuffled(records: RDD[bytes], width: int) -> RDD[Frame]:
+    """The frames of `records_of`, in `width` partitions. As `RDD.partitionBy`, which would gather them by number."""
+    from pyspark import RDD
+    from pyspark.serializers import BatchedSerializer
+
+    context = records.context
+    jvm = context._jvm
+    records._bypass_serializer = True
+    pairs = jvm.PairwiseRDD(records._jrdd.rdd()).asJavaPairRDD()
+    moved = pairs.partitionBy(jvm.PythonPartitioner(width, 0))
+    return RDD(jvm.PythonRDD.valueOfPair(moved), context, BatchedSerializer(context._unbatched_serializer))
+
+
+def stages_of(context: SparkContext, tag: str) -> str:
+    """What Spark knows of the stages, which are our waves, of the last job with a tag."""
+    jobs = list(context._jsc.sc().statusTracker().getJobIdsForTag(tag))
+    tracker = context.statusTracker()
+    job = tracker.getJobInfo(max(jobs)) if jobs else None
+    if job is None:
+        return ""
+    stages = [tracker.getStageInfo(number) for number in sorted(job.stageIds)]
+    return ", ".join(
+        f"wave {wave}: {stage.numCompletedTasks} of {stage.numTasks} tasks have ended"
+        f" ({stage.numActiveTasks} run, {stage.numFailedTasks} failed)"
+        for wave, stage in enumerate(stages)
+        if stage is not None
+    )
+
+
+class RowExchange:
+    """A `mapInArrow` for each wave, a shuffle of rows between two: the DataFrame API only, which Connect has too."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._office = ParcelOffice(None if is_connect(spark) else spark.sparkContext)
+        #: What Spark Connect has told of the running epoch.
+        self._told = ""
+        if is_connect(spark):
+            spark.registerProgressHandler(self._on_progress)
+
+    def run(self, plan: Plan, request: EpochRequest) -> list[pb.ChainReport]:
+        from pyspark.sql import functions as sql
+
+        with self._office.telling(plan, request) as told:
+            width = plan.wave_parallelism(0)
+            frames = self._spark.range(0, width, 1, width).mapInArrow(arrow_function(told[0], 0), FRAME_DDL)
+            for wave in range(1, plan.wave_count):
+                width = plan.wave_parallelism(wave)
+                # A frame that only passes through may be meant for a wider wave.
+                moved = frames.repartitionById(width, sql.col("target") % sql.lit(width))
+                frames = moved.mapInArrow(arrow_function(told[wave], wave), FRAME_DDL)
+            return [pb.ChainReport.FromString(bytes(row["payload"])) for row in frames.collect()]
+
+    def close(self) -> None:
+        self._office.close()
+        if is_connect(self._spark):
+            self._spark.removeProgressHandler(self._on_progress)
+
+    def tag(self, tag: str, description: str) -> None:
+        self._spark.addTag(tag)
+        if not is_connect(self._spark):
+            self._spark.sparkContext.setJobDescription(description)
+
+    def cancel(self, tag: str) -> None:
+        self._spark.interruptTag(tag)
+
+    def progress(self, tag: str) -> str:
+        return self._told if is_connect(self._spark) else stages_of(self._spark.sparkContext, tag)
+
+    def _on_progress(
+        self, stages: Iterable[Any] | None, inflight_tasks: int, operation_id: str | None, done: bool
+    ) -> None:
+        """Called by the client of Spark Connect, now and then."""
+        known = list(stages or ())
+        ended = sum(stage.num_completed_tasks for stage in known)
+        self._told = f"{ended} of {sum(stage.num_tasks for stage in known)} tasks have ended, {inflight_tasks} run"

@@ -1,0 +1,145 @@
+import json
+import re
+
+import pytest
+
+from arroyo_core.pipeline import plan_file
+from arroyo_core.pipeline.views import VIEWS, render_dot, render_json, render_mermaid, render_text
+
+PIPELINE = """\
+name: views
+parallelism: 2
+checkpoint: {url: "s3://${BUCKET}/x", interval: 90s, rows: 5000}
+nodes:
+  - {id: events, operator: t.source}
+  - {id: named, operator: t.map, inputs: [events], config: {column: name, password: "${SECRET}", note: "a \\"b\\" <c>"}}
+  - {id: keyed, operator: t.key_by, inputs: [named], config: {keys: [k]}}
+  - {id: end, operator: t.sink, inputs: [keyed]}
+  - {id: all, operator: t.key_by, inputs: [named], config: {keys: []}}
+  - {id: one, operator: t.sink, inputs: [all], parallelism: 1}
+"""
+TEXT = """\
+Pipeline    views
+            6 nodes, 4 chains, 3 waves, 3 exchanges
+Checkpoint  s3://${BUCKET}/x, every 90s or 5,000 rows, whichever is first, the last 10 kept
+Guarantee   no guarantee, end to end
+            because of events, no guarantee: it keeps no position: after a failure rows may come again, or never
+            because of end, at least once: it takes no part in commits: rows of an epoch that is run again come twice
+            because of one, at least once: it takes no part in commits: rows of an epoch that is run again come twice
+
+Nodes
+
+  events: t.source, 2 subtasks (t-plugin 1.0)
+      output     k     int64
+                 name  string
+                 at    timestamp[us, tz=UTC]  (event time)
+                 tags  list<item: string>
+      guarantee  no guarantee: it keeps no position: after a failure rows may come again, or never
+
+  named: t.map, 2 subtasks (t-plugin 1.0)
+      reads     events (forward)
+      column    name
+      note      a "b" <c>
+      password  ${SECRET}
+      output    the columns of events
+
+  keyed: t.key_by, 2 subtasks (t-plugin 1.0)
+      reads     named (shuffle by k)
+      keys      ['k']
+      output    the columns of named
+      keyed by  k
+
+  end: t.sink, 2 subtasks (t-plugin 1.0)
+      reads      keyed (forward)
+      guarantee  at least once: it takes no part in commits: rows of an epoch that is run again come twice
+
+  all: t.key_by, 2 subtasks (t-plugin 1.0)
+      reads     named (all rows to subtask 0)
+      keys      []
+      output    the columns of named
+      keyed by  nothing: one global group
+
+  one: t.sink, 1 subtask (t-plugin 1.0)
+      reads      all (all rows to subtask 0)
+      guarantee  at least once: it takes no part in commits: rows of an epoch that is run again come twice
+
+Execution
+
+  wave 0, 2 subtasks
+    chain 0: events -> named
+      ==> shuffle by k ==> chain 1 (keyed)
+      ==> all rows to subtask 0 ==> chain 2 (all)
+
+  wave 1, 2 subtasks
+    chain 1: keyed -> end
+    chain 2: all
+      ==> all rows to subtask 0 ==> chain 3 (one)
+
+  wave 2, 1 subtask
+    chain 3: one
+"""
+SECRETS = {"BUCKET": "acme-bucket", "SECRET": "hunter2 swordfish"}
+
+
+@pytest.fixture
+def pipeline(plugins, tmp_path):
+    path = tmp_path / "p.yaml"
+    path.write_text(PIPELINE)
+    return plan_file(path, plugins=plugins, environment=SECRETS)
+
+
+@pytest.mark.parametrize("view", sorted(VIEWS))
+def test_no_view_shows_a_value_of_the_environment(pipeline, view):
+    shown = VIEWS[view](pipeline)
+    assert "${SECRET}" in shown
+    for part in ("hunter2", "swordfish", "acme"):
+        assert part not in shown
+
+
+def test_the_text_shows_nodes_then_waves_and_exchanges(pipeline):
+    assert render_text(pipeline) == TEXT
+
+
+def test_mermaid_uses_no_reserved_names_and_escapes_labels(pipeline):
+    shown = render_mermaid(pipeline)
+    assert shown.startswith("flowchart LR\n")
+    assert 'n3["end<br/>t.sink"]' in shown
+    assert "note: a #34;b#34; #60;c#62;" in shown
+    assert 'n1 == "shuffle by k" ==> n2' in shown
+    assert "n2 --> n3" in shown
+    assert shown.count("subgraph") == len(re.findall(r"^ +end$", shown, re.MULTILINE))
+
+
+def test_dot_is_balanced_and_escapes_labels(pipeline):
+    shown = render_dot(pipeline)
+    assert shown.startswith('digraph "views" {')
+    assert 'note: a \\"b\\" <c>' in shown
+    assert '"named" -> "keyed" [label="shuffle by k", penwidth=2];' in shown
+    outside = re.sub(r'"(\\.|[^"\\])*"', "", shown)
+    assert outside.count("{") == outside.count("}")
+
+
+def test_json_holds_the_whole_plan(pipeline):
+    found = json.loads(render_json(pipeline))
+    assert found["checkpoint"] == {
+        "url": "s3://${BUCKET}/x",
+        "interval_ms": 90_000,
+        "rows": 5000,
+        "bytes": None,
+        "keep": 10,
+        "timeout_ms": 600_000,
+    }
+    assert found["guarantee"] == {"end_to_end": "none", "survives_restart": True}
+    assert found["nodes"][3]["guarantee"]["level"] == "at_least_once"
+    assert [node["id"] for node in found["nodes"]] == ["events", "named", "keyed", "end", "all", "one"]
+    assert found["nodes"][0]["output"]["event_time"] == "at"
+    assert found["nodes"][2]["output"]["keys"] == ["k"]
+    assert found["edges"][1] == {
+        "source": "named",
+        "output": None,
+        "target": "keyed",
+        "input": 0,
+        "routing": "shuffle",
+        "keys": ["k"],
+    }
+    assert found["waves"][1] == {"wave": 1, "parallelism": 2, "chains": [1, 2]}
