@@ -24,7 +24,9 @@ def config(tmp_path, monkeypatch):
 @needs_compiler
 def test_a_changed_config_is_compiled_with_its_comments(config, capsys):
     config.write_text(
-        config.read_text().replace("string column = 2;", "string column = 2;\n  // More.\n  bool more = 3;")
+        config.read_text().replace(
+            "message RunningCountConfig {", "message RunningCountConfig {\n  // More.\n  bool more = 3;\n"
+        )
     )
     assert main(["proto"]) == 0
     assert "src/arroyo_acme/config.proto: compiled" in capsys.readouterr().out

@@ -22,7 +22,11 @@ PIPELINES = sorted(
     if re.search(r"^nodes:", path.read_text(encoding="utf-8"), re.MULTILINE)
 )
 TEST_FILES = sorted((ROOT / "examples").rglob("*_test.yaml"))
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("plugins/[!_]*/README.md")])
+#: Without the page that adds a key to pipeline files.
+PAGES = sorted(
+    {*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("plugins/[!_]*/README.md")}
+    - {ROOT / "docs" / "hooks.md"}
+)
 
 COLUMNS = "the columns of a stream are known when the pipeline is planned"
 GRAPH = "it takes the whole graph, not one node"
