@@ -29,7 +29,7 @@ endif
 # An activated environment elsewhere must not be the one that is installed into.
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 unexport CONDA_PREFIX PYTHONPATH PYTHONHOME
-# Every Spark worker would compile all it imports, each time anew.
+# Every Spark worker would compile all it imports, each time again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help env demo test chaos chaos-processes chaos-scale adversary soak quick lint format proto docs-reference lock wheels bench bench-smoke bench-epochs bench-operators bench-state bench-udf plugin java clean
@@ -89,17 +89,17 @@ quick: $(STAMP) ## run the unit tests in .venv, without tox and without Spark
 lint: $(STAMP) wheels ## formatting, lint, types, layers and generated code only
 	@$(BIN)/tox run --colored no -e lint </dev/null
 
-format: $(STAMP) ## format the code, and mend what ruff can mend
+format: $(STAMP) ## format the code, and fix what ruff can fix
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
 proto: $(STAMP) ## regenerate the protobuf code
 	@$(BIN)/python tools/proto.py
 
-docs-reference: $(STAMP) ## write docs/reference anew, after a change of a config, a command or a docstring
+docs-reference: $(STAMP) ## write docs/reference again, after a change of a config, a command or a docstring
 	@$(BIN)/arroyo docs --markdown -o docs/reference
 
-lock: $(STAMP) ## write constraints.txt anew after a change of requirements (UPGRADE=1: with the newest versions)
+lock: $(STAMP) ## write constraints.txt again after a change of requirements (UPGRADE=1: with the newest versions)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tools/lock.py $(if $(UPGRADE),--upgrade)
 
 wheels: $(STAMP) ## build the wheels that changed into dist/

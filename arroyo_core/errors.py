@@ -1,4 +1,4 @@
-"""One tree of errors: each says who can mend it and whether a retry can help."""
+"""One tree of errors: each says who can fix it and whether a retry can help."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import ClassVar
 
 
 class Domain(StrEnum):
-    """Who can mend an error."""
+    """Who can fix an error."""
 
     USER = "user"
     EXTERNAL = "external"
@@ -236,7 +236,7 @@ class OperatorError(ArroyoError):
         return f"operator {self.operator_id!r}, subtask {self.subtask}, epoch {self.epoch}: {self.message}"
 
 
-#: Of what the operating system says, these stay as they are until somebody mends them.
+#: Of what the operating system says, these stay as they are until somebody fixes them.
 _LASTING_OS_ERRORS = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 
@@ -252,7 +252,7 @@ def retry_hint(error: BaseException) -> RetryHint:
 
 
 def error_domain(error: BaseException) -> Domain:
-    """Who can mend any exception; foreign code that fails is its author's to mend."""
+    """Who can fix any exception; foreign code that fails is its author's to fix."""
     if isinstance(error, OperatorError):
         return error.cause_domain
     if isinstance(error, ArroyoError):

@@ -1,7 +1,7 @@
 """Pages of the documentation as programs: what they show is written, run, and compared with what comes out.
 
 - A block whose first line is `# NAME.SUFFIX` is a file. It is written as it stands, as a reader copies it; without that
-  line where it is no comment.
+  line where it is not a comment.
 - `console` holds commands, `$ ...`, and below each what it prints. `...` stands for a part of a line, and alone for
   any lines.
 - `python` without a name runs, in one namespace for the page; `sql` runs in DuckDB. Neither shows a result.

@@ -15,7 +15,7 @@ def wait_until(
     interval_s: float = 0.02,
     problem: Callable[[], str] = lambda: "it did not become true",
 ) -> None:
-    """Look again and again; `problem` says what is wrong if it takes too long. For what nobody can be told of."""
+    """Look again and again; `problem` says what is wrong if it takes too long. For what nobody can be told about."""
     deadline = time.monotonic() + patience_s
     while not is_true():
         if time.monotonic() > deadline:

@@ -36,7 +36,7 @@ def major_version(report: str) -> int | None:
 
 
 def complaint(environment: Mapping[str, str]) -> str | None:
-    """What is wrong with this machine's Java, and how to mend it; None where it will do."""
+    """What is wrong with this machine's Java, and how to fix it; None where it will do."""
     command = java_command(environment)
     if command is None:
         return f"Spark needs Java, and there is no 'java' on the PATH: {HOW_TO_INSTALL}."

@@ -44,10 +44,10 @@ class DisplayableOperator:
 
 @dataclass(frozen=True, slots=True)
 class UnboundedState:
-    """State without a limit. `reason` is a clause about the operator, `mend` what its user can do about it."""
+    """State without a limit. `reason` is a clause about the operator, `fix` what its user can do about it."""
 
     reason: str
-    mend: str
+    fix: str
 
 
 class _Described(ABC):

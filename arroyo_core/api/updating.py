@@ -1,6 +1,6 @@
 """Streams of changing results: every row carries `_updating_meta`, which says whether it is added or taken back.
 
-A result that changes is taken back first (`is_retract` true, with the values it was added with) and then added anew.
+A result that changes is taken back first (`is_retract` true, with the values it was added with) and then added again.
 `id` is the same for all rows of one result: sixteen bytes, a stable hash of its key. A stream is updating if it has
 the column; operators that cannot take back rows refuse such a stream.
 """

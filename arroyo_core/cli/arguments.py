@@ -57,7 +57,7 @@ def checkpoint(text: str) -> ForkSource:
 
 
 def _whole_number(text: str, least: int, most: int) -> int:
-    # Long before `int` minds: a number of thousands of digits is no number here.
+    # Long before `int` minds: a number of thousands of digits is not a number here.
     if text.isascii() and text.isdigit() and len(text) <= 20 and least <= int(text) <= most:
         return int(text)
     raise argparse.ArgumentTypeError(f"{text!r:.100} is not a whole number between {least} and {most}")

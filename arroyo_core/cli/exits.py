@@ -4,6 +4,6 @@ from __future__ import annotations
 
 OK = 0
 FAILURE = 1
-#: The user can mend it: a mistake in a pipeline, an argument, a missing plugin or a missing Java.
+#: The user can fix it: a mistake in a pipeline, an argument, a missing plugin or a missing Java.
 MISTAKE = 2
 INTERRUPTED = 130

@@ -24,7 +24,7 @@ from arroyo_core.runtime.job import MAX_RESTARTS
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command. Returns 0, 2 for what the user can mend, 1 for other failures."""
+    """Run one command. Returns 0, 2 for what the user can fix, 1 for other failures."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     # A terminal that cannot show a character is no reason to fail.
     for stream in (sys.stdout, sys.stderr):

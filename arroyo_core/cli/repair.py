@@ -90,8 +90,8 @@ def add_repair_arguments(parser: argparse.ArgumentParser) -> None:
 
 def repair(backend: ParquetBackend, args: argparse.Namespace) -> int:
     """Exit code 1 if there is something to do, and it is not done."""
-    mender = Repair(backend)
-    plan = mender.plan(orphan_age_us=args.orphans_older_than)
+    repairer = Repair(backend)
+    plan = repairer.plan(orphan_age_us=args.orphans_older_than)
     if plan.is_empty:
         print(f"{backend.job_id}: every checkpoint is whole, there is nothing to repair")
         return OK
@@ -100,9 +100,9 @@ def repair(backend: ParquetBackend, args: argparse.Namespace) -> int:
         print("nothing is changed: add --yes to do it")
         return FAILURE
     if not args.force:
-        mender.check_quiet(args.quiet_for)
-    done = mender.carry_out(orphan_age_us=args.orphans_older_than)
-    _print_plan(done, backend, folder=mender.damaged_folder())
+        repairer.check_quiet(args.quiet_for)
+    done = repairer.carry_out(orphan_age_us=args.orphans_older_than)
+    _print_plan(done, backend, folder=repairer.damaged_folder())
     return OK
 
 

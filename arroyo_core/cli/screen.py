@@ -38,7 +38,7 @@ class Screen:
         self._is_gone = False
 
     def draw(self, lines: Sequence[str]) -> None:
-        """Show `lines` in place of those shown before. A terminal that is gone is no error."""
+        """Show `lines` in place of those shown before. A terminal that is gone is not an error."""
         with self._lock:
             self._lines = lines
             self._paint()

@@ -41,7 +41,7 @@ class Environment:
 
         `report(message, reference)` is called for each reference that cannot be replaced. As in a
         shell, the default also stands for a variable that is set to nothing. A name of `parameters` has
-        its value there, which is no secret.
+        its value there, which is not a secret.
         """
 
         def replacement(match: re.Match[str]) -> str:

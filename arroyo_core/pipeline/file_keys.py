@@ -217,7 +217,7 @@ PIPELINE = Section(
                 form="A name may hold letters, digits, '_', '-' and '.', and not dots only.",
                 forbidden=r"[^A-Za-z0-9_.-]+",
             ),
-            text="The job's id. It names the checkpoints, so a renamed pipeline starts anew.",
+            text="The job's id. It names the checkpoints, so a renamed pipeline starts over.",
             is_required=True,
         ),
         Key(name="parameters", form=Other(), text="Values that `--set NAME=VALUE` may replace, read as `${NAME}`."),

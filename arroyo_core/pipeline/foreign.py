@@ -27,7 +27,7 @@ class PluginBoundary:
     mistakes: Mistakes
 
     def call(self, step: str, function: Callable[[], T], *, expected: type[T]) -> T | None:
-        """The result of `function`; None after recording what it raised, or that it is no `expected`."""
+        """The result of `function`; None after recording what it raised, or that it is not an `expected`."""
         try:
             result = function()
         except KeyboardInterrupt:
@@ -38,7 +38,7 @@ class PluginBoundary:
         except ArroyoError as error:
             self.mistakes.add(self.environment.redact(error.message), at=self.node.operator_at)
             return None
-        # BaseException: a panic of a Rust library is no Exception.
+        # BaseException: a panic of a Rust library is not an Exception.
         except BaseException as error:
             self.add_fault(f"{step} failed with {type(error).__name__}: {error}", details=_traceback(error))
             return None

@@ -77,7 +77,7 @@ def load_document(
 
 
 def parse_events(text: str, *, file: str, mistakes: Mistakes) -> list[Event] | None:
-    """PyYAML's events of a text, None with a mistake where it is no YAML."""
+    """PyYAML's events of a text, None with a mistake where it is not YAML."""
     try:
         return list(_events(yaml.SafeLoader(text)))
     except (ReaderError, yaml.MarkedYAMLError) as error:

@@ -1,4 +1,4 @@
-"""Collects every mistake of a pipeline file, so that a person can mend them in one go."""
+"""Collects every mistake of a pipeline file, so that a person can fix them in one go."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def construct_operator(
     boundary = PluginBoundary(node, origin, environment, mistakes)
     config_type = getattr(constructor, "config_type", None)
     if not (isinstance(config_type, type) and issubclass(config_type, Message)):
-        boundary.add_fault("its constructor's config_type is no protobuf message class")
+        boundary.add_fault("its constructor's config_type is not a protobuf message class")
         return None
     message = _read_message(node, config_type, boundary)
     if message is None:

@@ -134,7 +134,7 @@ def _check_keys(operator: PlannedOperator, source: str, schema: ArroyoSchema, ke
         at = (find_text(node.config, key) if node.config else None) or node.operator_at
         if key not in schema.names:
             operator.boundary.mistakes.add_unknown(
-                redact(f"{node.id!r} needs the rows of {source!r} by {key!r}, which is no column of them"),
+                redact(f"{node.id!r} needs the rows of {source!r} by {key!r}, which is not a column of them"),
                 at=at,
                 name=redact(key),
                 choices=[redact(name) for name in schema.names],

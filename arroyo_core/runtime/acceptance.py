@@ -92,6 +92,6 @@ def error_from(report: pb.ChainReport) -> ArroyoError:
     if kind is not None:
         return kind(error.message)
     if error.retry == RetryHint.WITH_BACKOFF:
-        # Such as a `StorageError`: what can be mended by a retry must still be known as that.
+        # Such as a `StorageError`: what can be fixed by a retry must still be known as that.
         return ExternalError(error.message)
     return ArroyoError(f"subtask {report.subtask} of chain {report.chain} failed: {error.traceback}")

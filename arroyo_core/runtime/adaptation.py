@@ -23,7 +23,7 @@ def adapt_checkpoint(
 ) -> CheckpointMetadata:
     """The checkpoint without the tables that `changes` leave out, so that no task ever sees them.
 
-    A pipeline whose data had ended has more to do if a source of it begins anew. Returns the same
+    A pipeline whose data had ended has more to do if a source of it begins again. Returns the same
     values for an unchanged pipeline.
     """
     adapted = CheckpointMetadata()

@@ -73,7 +73,7 @@ class RuntimeContext(OperatorContext):
         return self._input.event_time_us
 
     def receive(self, watermark: Watermark) -> Watermark | None:
-        """The watermark as this operator is to be told of it; None if it changes nothing."""
+        """The watermark as this operator is to be told about it; None if it changes nothing."""
         before, self._input = self._input, self._input.after(watermark)
         return self._input.watermark if self._input != before else None
 

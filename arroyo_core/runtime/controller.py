@@ -267,7 +267,7 @@ class Controller:
         return self._finish(self._outcome) if is_done else out
 
     def _restore(self) -> list[Instruction]:
-        # A stop does not wait, but it completes a commit that was broken off.
+        # A stop does not wait, but it completes a commit that was interrupted.
         if self._is_publishing or (self._awaited is not None and self._stop is None):
             return []
         self._is_publishing = True

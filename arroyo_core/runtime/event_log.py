@@ -35,7 +35,7 @@ class EventLog:
         self._lines.append(event_line(event, time_ms))
 
     def add_note(self, kind: str, fields: Mapping[str, object]) -> None:
-        """Something for people and tools, which the controller is not told of."""
+        """Something for people and tools, which the controller is not told about."""
         self._lines.append(json.dumps({"event": kind, **fields}))
 
     def add_epoch(self, result: EpochResult) -> None:

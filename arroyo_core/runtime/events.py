@@ -43,7 +43,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """State was resolved, and a commit that was broken off is complete."""
+    """State was resolved, and a commit that was interrupted is complete."""
 
     next_epoch: int
     #: Every source was at its end already.
@@ -231,7 +231,7 @@ def event_line(event: Event, time_ms: int) -> str:
 
 
 def read_events(lines: Iterable[str]) -> Iterator[tuple[Event, int]]:
-    """The events of a log, with their times; what is no event of the controller is passed over."""
+    """The events of a log, with their times; what is not an event of the controller is passed over."""
     for line in lines:
         fields = json.loads(line)
         kind = _EVENTS.get(fields.pop("event", ""))

@@ -17,7 +17,7 @@ import msgspec
 from arroyo_core.errors import StateError
 from arroyo_core.state import StorageProvider, paths
 
-#: How many tasks are told of where many make no progress.
+#: How many tasks are told about where many make no progress.
 _SHOWN = 5
 
 logger = logging.getLogger(__name__)

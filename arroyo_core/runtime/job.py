@@ -97,7 +97,7 @@ class Job:
 
     Each epoch is run, accepted, published, committed and marked, in this order, while the next one
     runs already; a job that dies anywhere between goes on from the last published epoch, and
-    commits it again if it must. What a retry can mend is retried from there by the job itself.
+    commits it again if it must. What a retry can fix is retried from there by the job itself.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class Job:
     def run(self) -> JobResult:
         """Run until every source is final, or until `stop` is asked for.
 
-        Raises what failed where a retry cannot mend it, or has not for `max_restarts` times.
+        Raises what failed where a retry cannot fix it, or has not for `max_restarts` times.
         """
         try:
             self.begin()

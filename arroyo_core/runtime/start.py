@@ -1,6 +1,6 @@
 """How a job starts: which checkpoint it restores, and which number its first epoch gets.
 
-- By default from its latest checkpoint, whose commit is replayed if it was broken off.
+- By default from its latest checkpoint, whose commit is replayed if it was interrupted.
 - From an older epoch: what sinks committed after it stays, and comes again.
 - Fresh: without any state, though the job has checkpoints.
 - As a fork of another job's checkpoint.
@@ -285,7 +285,7 @@ def _start_fresh(backend: ParquetBackend, *, is_forced: bool) -> Start:
         raise StartError(
             f"job {backend.job_id!r} has {count} checkpoint{'s' if count > 1 else ''}, the newest is epoch {latest}"
             f"{_finished(backend, latest)}: a fresh start leaves their state behind, and sinks get rows again that "
-            "they have; add --force to begin anew all the same, or give the pipeline another name"
+            "they have; add --force to begin again all the same, or give the pipeline another name"
         )
     return Start(checkpoint=None, next_epoch=latest + 1, warnings=_going_back(backend, facts, after=0))
 
@@ -340,7 +340,7 @@ def _going_back(backend: ParquetBackend, facts: JobFacts, *, after: int) -> tupl
     if _is_pending(backend, facts, left[-1]):
         warnings.append(
             f"epoch {left[-1]} was published and not yet committed: what it staged is given up, "
-            "except for parts that a commit which was broken off has already made visible"
+            "except for parts that a commit which was interrupted has already made visible"
         )
     return tuple(warnings)
 

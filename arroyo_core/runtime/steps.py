@@ -108,7 +108,7 @@ class JobSteps:
         self._collected_to = 0
 
     def restore(self) -> Restored:
-        """Take the job over, if this driver has not yet, and complete a commit that was broken off."""
+        """Take the job over, if this driver has not yet, and complete a commit that was interrupted."""
         is_restart = self._backend.generation > 0
         if not is_restart:
             self._backend.claim_generation()

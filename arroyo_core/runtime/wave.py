@@ -35,7 +35,7 @@ def run_wave(
 ) -> Iterator[Frame]:
     """Run subtask `environment.partition` of every chain of the wave on the frames for it.
 
-    An error that a retry cannot mend is reported in band, and the task succeeds: whoever
+    An error that a retry cannot fix is reported in band, and the task succeeds: whoever
     schedules tasks would only run into it again. Any other error is raised.
 
     No frames come to the first wave. Where it fails they are not even looked at: a source may still be blocked, and

@@ -58,7 +58,7 @@ def _folder() -> Path | None:
 
 
 def _key(java: str, jars: Path) -> str:
-    """Of the very Java and the very jars; both change when they are installed anew."""
+    """Of the very Java and the very jars; both change when they are installed again."""
     release = Path(java).resolve().parents[1] / "release"
     parts = [
         _EDITION,

@@ -21,7 +21,7 @@ _PRELOAD_VARIABLE = "ARROYO_PRELOAD"
 
 #: How workers keep memory, unless somebody has chosen otherwise: what one batch has used is there for the next one. By
 #: itself, the C library returns arrays of half a megabyte to the system when they are let go, and up to a third of the
-#: time goes into getting them anew.
+#: time goes into getting them again.
 _MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(8 * 2**20), "MALLOC_TRIM_THRESHOLD_": str(16 * 2**20)}
 
 
@@ -57,7 +57,7 @@ def preload(names: Iterable[str]) -> None:
 def unzipped(paths: Sequence[str]) -> list[str]:
     """A path to import from without the zip that Spark puts in front, if the package lies unpacked around it.
 
-    Modules in a zip are compiled anew by every daemon.
+    Modules in a zip are compiled again by every daemon.
     """
     rest = [path for path in paths if not path.endswith("pyspark.zip")]
     found = PathFinder.find_spec("pyspark", rest)

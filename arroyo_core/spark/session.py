@@ -208,7 +208,7 @@ def _start_workers(context: SparkContext, count: int | None) -> None:
     try:
         run_empty_job(context, min(count or context.defaultParallelism, context.defaultParallelism))
     except Exception as error:
-        # Whatever it is, the first real job meets it too, and tells of it.
+        # Whatever it is, the first real job meets it too, and reports it.
         logger.debug("workers could not be started: %s", error)
 
 

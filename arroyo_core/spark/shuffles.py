@@ -160,7 +160,7 @@ class RowExchange:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._office = ParcelOffice(None if is_connect(spark) else spark.sparkContext)
-        #: What Spark Connect has told of the running epoch.
+        #: What Spark Connect has told about the running epoch.
         self._told = ""
         if is_connect(spark):
             spark.registerProgressHandler(self._on_progress)

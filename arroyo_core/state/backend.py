@@ -235,7 +235,7 @@ class ParquetBackend(BackingStore):
         path = paths.checkpoint_metadata(attempt.job_id, attempt.epoch)
         if self.storage.put_if_absent(path, seal(attempt)):
             # The epoch may have been published by another driver, and deleted as an old one, since the first look:
-            # creating it anew proves nothing then. A driver that took over before that must be here by now.
+            # creating it again proves nothing then. A driver that took over before that must be here by now.
             self._check_generation(attempt)
             self._ownership.mark_published()
             return attempt

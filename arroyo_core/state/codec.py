@@ -113,7 +113,9 @@ def _typed(kind: Any, *, table: str, what: str) -> Decoder:
         try:
             return decoder.decode(data)
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
-            raise StateValueError(f"table {table!r} holds a {what} that is no {_name(kind)}: {error}") from error
+            raise StateValueError(
+                f"table {table!r} holds a {what} that is not of type {_name(kind)}: {error}"
+            ) from error
 
     return decode
 

@@ -24,7 +24,9 @@ def seal(message: Message) -> bytes:
 def unseal(data: bytes, kind: type[MessageT], *, name: str) -> MessageT:
     """The message of a metadata file; `DamagedStateError` naming the file if it is not as it was written."""
     if data[: len(MAGIC)] != MAGIC:
-        raise DamagedStateError(f"{name} is no metadata file of this format: it does not begin with {MAGIC.decode()}")
+        raise DamagedStateError(
+            f"{name} is not a metadata file of this format: it does not begin with {MAGIC.decode()}"
+        )
     digest = data[len(MAGIC) : len(MAGIC) + _DIGEST_BYTES]
     payload = data[len(MAGIC) + _DIGEST_BYTES :]
     if hashlib.sha256(payload).digest() != digest:

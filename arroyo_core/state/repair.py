@@ -122,7 +122,7 @@ class Repair:
         if plan.dropped and not plan.whole:
             raise RepairError(
                 f"no checkpoint of job {self._backend.job_id!r} is whole and committed: there is nothing to go back "
-                "to. Restore the files from a backup, or begin anew with arroyo run --fresh --force\n"
+                "to. Restore the files from a backup, or begin again with arroyo run --fresh --force\n"
                 + "\n".join(plan.problems)
             )
         return plan

@@ -268,7 +268,9 @@ class RowFormat:
         try:
             return column.cast(field.type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise StateValueError(f"table {self.table!r}: column {name!r} is no {field.type}: {error}") from error
+            raise StateValueError(
+                f"table {self.table!r}: column {name!r} is not of type {field.type}: {error}"
+            ) from error
 
 
 def operations(rows: pa.Table) -> npt.NDArray[np.uint8]:

@@ -62,7 +62,7 @@ class Driver(Protocol):
         """Every file below the folder `prefix`; none if it does not exist."""
 
     def delete(self, path: str) -> None:
-        """Remove; a path that does not exist is no error."""
+        """Remove; a path that does not exist is not an error."""
 
 
 class StorageProvider:
@@ -199,7 +199,7 @@ class StorageProvider:
         return sorted(self._retry("list", self.url, lambda: self._driver.list("")), key=lambda file: file.path)
 
     def delete(self, path: str) -> None:
-        """Remove the file; one that is gone already is no error."""
+        """Remove the file; one that is gone already is not an error."""
         self._call("delete", path, lambda: self._driver.delete(path))
 
     def _verify(self, path: str, expected: int) -> None:

@@ -79,7 +79,7 @@ class ExpiringTimeKeyView(ExpiringTimeKeyState):
 
     def delete(self, operation: DataOperation, batch: pa.RecordBatch) -> None:
         if isinstance(operation, Insert):
-            raise StateValueError(f"table {self._table!r}: an insert is no delete")
+            raise StateValueError(f"table {self._table!r}: an insert is not a delete")
         self.flush()
         self._read_all()
         deletes = self._format.encode(batch, operation)

@@ -34,7 +34,7 @@ def read_archive(data: bytes, *, what: str) -> dict[str, bytes]:
             _check(infos, what)
             return {info.filename: archive.read(info) for info in infos if not info.is_dir()}
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, OSError) as error:
-        raise BundleError(f"{what} is no readable zip archive: {error}") from error
+        raise BundleError(f"{what} is not a readable zip archive: {error}") from error
 
 
 def write_archive(files: Mapping[str, bytes]) -> bytes:

@@ -1,7 +1,7 @@
 """Artifacts on the local disk, named by their sha256, shared by all processes of one user on one host.
 
 An entry is never trusted: its bytes are hashed each time they are read, and the caller gets the very bytes that were
-hashed. What does not match is deleted and fetched anew. So a truncated or changed file costs a download, and no more.
+hashed. What does not match is deleted and fetched again. So a truncated or changed file costs a download, and no more.
 
 The cache makes things faster and rides out outages; it is never needed. A folder that is full or cannot be
 written to gives a warning, and the artifact is used from memory.
@@ -93,7 +93,7 @@ class ArtifactCache:
             return None
 
     def put_signature(self, sha256: str, signature: bytes) -> None:
-        """Keep a signature, so that it is at hand when the store is not; a full disk is no error."""
+        """Keep a signature, so that it is at hand when the store is not; a full disk is not an error."""
         with contextlib.suppress(OSError):
             self._write_file(self._signature(sha256), signature)
 
@@ -136,7 +136,7 @@ class ArtifactCache:
         return data
 
     def _discard(self, path: Path, reason: str) -> None:
-        logger.warning("the cached artifact %s %s: it is fetched anew", path.name[:12], reason)
+        logger.warning("the cached artifact %s %s: it is fetched again", path.name[:12], reason)
         # Where it cannot be deleted it is not used all the same.
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
@@ -256,5 +256,5 @@ def _max_bytes() -> int:
 def _checked(sha256: str) -> str:
     # It becomes the name of a file.
     if not _DIGEST.fullmatch(sha256.lower()):
-        raise DigestMismatchError(f"{sha256!r:.100} is no sha256: 64 hexadecimal digits")
+        raise DigestMismatchError(f"{sha256!r:.100} is not a sha256: 64 hexadecimal digits")
     return sha256.lower()

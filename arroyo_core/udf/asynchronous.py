@@ -78,7 +78,7 @@ def async_udf(
     def declare(written: Callable[..., Awaitable[Any]]) -> AsyncUdf:
         called = read_name(written, name)
         if not inspect.iscoroutinefunction(written):
-            raise UdfDeclarationError(f"UDF {called!r}: it is no coroutine function: write async def, or use @udf")
+            raise UdfDeclarationError(f"UDF {called!r}: it is not a coroutine function: write async def, or use @udf")
         if concurrency < 1:
             raise UdfDeclarationError(f"UDF {called!r}: 'concurrency' is {concurrency}; it must be at least 1")
         if retries < 0:

@@ -62,7 +62,7 @@ def build_bundle(source: str | Path) -> BuiltBundle:
 def _build_zip(path: Path) -> BuiltBundle:
     module = path.stem
     if not module.isidentifier():
-        raise BundleError(f"{path}: {module!r} is no name for a Python module")
+        raise BundleError(f"{path}: {module!r} is not a name for a Python module")
     code = _read(path)
     text = code.decode("utf-8", errors="replace")
     inline = _inline_metadata(text, path)
@@ -130,7 +130,7 @@ def _project(folder: Path) -> dict[str, Any]:
     try:
         document = tomllib.loads(_read(path).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BundleError(f"{path} is no TOML: {error}") from error
+        raise BundleError(f"{path} is not TOML: {error}") from error
     project: dict[str, Any] = document.get("project", {})
     for key in ("name", "version"):
         if not isinstance(project.get(key), str):
@@ -185,7 +185,7 @@ def _inline_metadata(text: str, path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(body)
     except tomllib.TOMLDecodeError as error:
-        raise BundleError(f"{path}: the block '# /// script' is no TOML: {error}") from error
+        raise BundleError(f"{path}: the block '# /// script' is not TOML: {error}") from error
 
 
 def _module_version(text: str, path: Path) -> str:
@@ -209,7 +209,7 @@ def _check_version(version: str, path: Path) -> None:
     try:
         Version(version)
     except InvalidVersion as error:
-        raise BundleError(f"{path}: {version!r} is no version such as 1.2.0") from error
+        raise BundleError(f"{path}: {version!r} is not a version such as 1.2.0") from error
 
 
 def _read(path: Path) -> bytes:

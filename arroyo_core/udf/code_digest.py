@@ -21,7 +21,7 @@ from arroyo_core.udf.own_modules import is_own_module
 
 #: Members of a class that say where it was written, not what it does.
 _PLACES = {"__dict__", "__weakref__", "__module__", "__doc__", "__firstlineno__", "__static_attributes__"}
-#: Where a function came from, and what it is called here, is no part of what it does.
+#: Where a function came from, and what it is called here, is not a part of what it does.
 _UNCOUNTED_FIELDS = {"source"}
 
 

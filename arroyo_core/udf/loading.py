@@ -119,7 +119,7 @@ def _check_functions(bundle: Bundle, functions: Iterable[UserFunction]) -> None:
         if described.get(name) != stated.get(name)
     ]
     if wrong:
-        raise BundleError(f"{bundle} is not what its manifest says, build it anew ({'; '.join(wrong)})")
+        raise BundleError(f"{bundle} is not what its manifest says, build it again ({'; '.join(wrong)})")
 
 
 def _describe(error: BaseException) -> str:

@@ -81,7 +81,7 @@ def decode_manifest(data: bytes, *, what: str) -> Manifest:
     for text in (manifest.name, manifest.version):
         # They are shown in errors and in plans, and are part of the names of source files in tracebacks.
         if not text or len(text) > _MAX_NAME_LENGTH or not text.isprintable() or set(text) & set("/\\@ "):
-            raise BundleError(f"{what}: {text!r:.100} in {MANIFEST} is no name and no version")
+            raise BundleError(f"{what}: {text!r:.100} in {MANIFEST} is not a name with a version")
     return manifest
 
 
@@ -107,7 +107,7 @@ def check_environment(
         if not SpecifierSet(manifest.requires_python).contains(python, prereleases=True):
             lacks.append(f"Python {manifest.requires_python} (this is {python})")
     except InvalidSpecifier as error:
-        raise BundleError(f"{what}: requires_python {manifest.requires_python!r} is no version specifier") from error
+        raise BundleError(f"{what}: requires_python {manifest.requires_python!r} is not a version specifier") from error
     for dependency in manifest.dependencies:
         lack = _lack(dependency, what, installed)
         if lack is not None:
@@ -123,7 +123,7 @@ def _lack(dependency: str, what: str, installed: Callable[[str], str]) -> str | 
     try:
         requirement = Requirement(dependency)
     except InvalidRequirement as error:
-        raise BundleError(f"{what}: the dependency {dependency!r} is no requirement: {error}") from error
+        raise BundleError(f"{what}: the dependency {dependency!r} is not a requirement: {error}") from error
     if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
         return None
     try:

@@ -48,7 +48,7 @@ class Dataset:
 
 
 def prepare(root: Path, events: int, *, format: str = "parquet") -> Dataset:
-    """All tables of so many events, below `root`; what a killed run left half-made is made anew."""
+    """All tables of so many events, below `root`; what a killed run left half-made is made again."""
     if format not in FORMATS:
         raise ValueError(f"a dataset is one of {', '.join(FORMATS)}, not {format}")
     dataset = Dataset(root / f"{events}-events-{format}-v3", events, format)

@@ -122,7 +122,7 @@ QUERIES = {
         """,
     ),
 }
-#: Files take no results that change, unless their format can tell of changes.
+#: Files take no results that change, unless their format can report changes.
 UPDATED = ("q18",)
 
 

@@ -1,4 +1,4 @@
-"""An environment for each engine, below `build/bench`, with pinned versions; made by uv, anew where pins change."""
+"""An environment for each engine, below `build/bench`, with pinned versions; made by uv, again where pins change."""
 
 from __future__ import annotations
 

@@ -67,9 +67,9 @@ def run(plan, start=None):
 def replay(disk: Disk, life: Life) -> int:
     """One process that replays, from its start to its end; the number of replays it finished."""
     with running(disk, life):
-        mended = plan("CASE WHEN n = 0 THEN 0 ELSE 12 / n END")
+        fixed = plan("CASE WHEN n = 0 THEN 0 ELSE 12 / n END")
         replayer = Replayer(
-            storage=get_storage_provider(f"{URL}/dead"), plan=mended, plugins=installed_plugins(), run=run
+            storage=get_storage_provider(f"{URL}/dead"), plan=fixed, plugins=installed_plugins(), run=run
         )
         return len(list(replayer.replay(SELECTION)))
 

@@ -108,7 +108,7 @@ def run_in_pieces(example: Path, spark: Any, state: Path) -> list[JobResult]:
     """
     results = []
     for rows in (1, 1, None):
-        # Made anew each time, as another process would.
+        # Made again each time, as another process would.
         pipeline = with_checkpoints(load_small(example, is_cut=True), state, rows=rows)
         stop = StopSignal()
         listener = StopAfterEpoch(stop) if rows else SilentListener()

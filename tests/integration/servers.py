@@ -54,7 +54,7 @@ class Server:
         self.process.wait()
 
     def restart(self) -> None:
-        """Start it anew after it was killed."""
+        """Start it again after it was killed."""
         self.process = self._start()
 
     def stop(self) -> None:
@@ -175,7 +175,7 @@ class Connect:
     server: Server
 
     def restart(self) -> None:
-        """Kill the server, start it anew at its old address, and wait until it listens."""
+        """Kill the server, start it again at its old address, and wait until it listens."""
         self.server.stop()
         self.server.restart()
         wait_for_port(int(self.url.rpartition(":")[2]), self.server)

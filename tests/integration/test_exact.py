@@ -111,7 +111,7 @@ def test_a_failing_operator_shows_python_and_no_java(spark, bids, tmp_path):
     assert "ValueError: this row is cursed" in str(error)
     assert "arroyo_chaos.py" in error.traceback
     assert "org.apache.spark" not in str(error) + error.traceback
-    # Both subtasks may fail, each of them once: what cannot be mended is not retried.
+    # Both subtasks may fail, each of them once: what cannot be fixed is not retried.
     assert len(list(tmp_path.glob("struck-*"))) <= 2
     assert not (tmp_path / "out").exists() or not list((tmp_path / "out").glob("part-*"))
 

@@ -26,7 +26,7 @@ EXAMPLES = [
 def fresh_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """Moves into an empty folder from which the examples find their data, and into which they write.
 
-    It is always the same one, because some rows tell of paths; what was in it is lost.
+    It is always the same one, because some rows report paths; what was in it is lost.
     """
 
     def move() -> Path:

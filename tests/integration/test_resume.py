@@ -1,4 +1,4 @@
-"""A run that was broken off goes on by itself, and the output is as if it had not been."""
+"""A run that was interrupted goes on by itself, and the output is as if it had not been."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class _Watch:
             self._busy.is_so = False
 
     def _tear(self, adversary: Adversary) -> None:
-        """What a dead attempt wrote last may be half of it; nobody was told of it."""
+        """What a dead attempt wrote last may be half of it; nobody was told about it."""
         if self._last_written and adversary.random.random() < 0.5:
             try:
                 os.truncate(self._last_written, Path(self._last_written).stat().st_size // 2)

@@ -23,7 +23,7 @@ MIB = 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Epoch:
-    """When it was committed, after the start, and what it told of itself."""
+    """When it was committed, after the start, and what it told about itself."""
 
     time_s: float
     number: int

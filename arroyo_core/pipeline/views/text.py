@@ -57,7 +57,7 @@ def _guarantee(pipeline: PlannedPipeline) -> str:
     for name, guarantee in weaknesses(pipeline.guarantees).items():
         lines.append(f"because of {name}, {guarantee.level.label}: {guarantee.reason}")
     if pipeline.plan.checkpoint.url is None:
-        lines[0] += ", within one run: without a checkpoint url a restart begins anew"
+        lines[0] += ", within one run: without a checkpoint url a restart begins again"
     return "\n".join(lines)
 
 

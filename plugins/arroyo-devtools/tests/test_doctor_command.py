@@ -74,7 +74,7 @@ def test_json_is_one_document(tmp_path, capsys):
     assert main(["doctor", "--no-spark", "--format", "json", "--checkpoint", "memory://doctor-json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["is_ok"] is True
-    assert {"check", "level", "message", "mend"} == set(document["findings"][0])
+    assert {"check", "level", "message", "fix"} == set(document["findings"][0])
 
 
 def test_the_pipelines_own_store_is_checked(tmp_path, capsys):
@@ -107,7 +107,7 @@ def test_missing_and_old_java_fail_with_advice(tmp_path, monkeypatch):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     finding = only(machine.check_java_found())
     assert (finding.level, "no Java found in JAVA_HOME" in finding.message) == (Level.FAILED, True)
-    assert "install it" in finding.mend
+    assert "install it" in finding.fix
     write_java(tmp_path, "1.8.0_1")
     assert "is Java 8" in only(machine.check_java_found()).message
 
@@ -138,7 +138,7 @@ def test_packages_outside_their_limits_fail(monkeypatch):
     )
     found = {finding.check: finding for finding in machine.check_packages()}
     assert found["pyspark"].message == "3.5.0 is installed, and arroyo-core needs <4.4,>=4.3"
-    assert found["pyspark"].mend == "pip install 'pyspark<4.4,>=4.3'"
+    assert found["pyspark"].fix == "pip install 'pyspark<4.4,>=4.3'"
     assert found["pyarrow"].level is Level.OK
     assert found["pandas"].message == "is not installed"
     assert "x" not in found
@@ -301,7 +301,7 @@ def test_a_store_that_cannot_be_trusted_is_found(tmp_path, driver, check, level,
     found = {finding.check: finding for finding in store.check_store(str(tmp_path / "store"), open_store)}
     assert found[f"store: {check}"].level is level
     assert message in found[f"store: {check}"].message
-    assert found[f"store: {check}"].mend
+    assert found[f"store: {check}"].fix
 
 
 def test_files_that_would_not_go_are_told(tmp_path):

@@ -90,7 +90,7 @@ def test_json_has_warnings_and_mistakes(pipeline, capsys):
         "line": 7,
         "column": 15,
         "message": warning["message"],
-        "mend": "give a ttl other than 0",
+        "fix": "give a ttl other than 0",
     }
     assert (error["severity"], error["code"], error["line"]) == ("error", "unused-node", 6)
     assert "nothing reads the output of 'totals'" in error["message"]

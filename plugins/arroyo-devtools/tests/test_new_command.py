@@ -141,7 +141,7 @@ def test_a_name_that_cannot_be_used_is_refused(name, tmp_path, capsys):
         )
         == 2
     )
-    assert "is no name for a plugin" in capsys.readouterr().err
+    assert "is not a name for a plugin" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 

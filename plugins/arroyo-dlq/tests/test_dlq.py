@@ -54,7 +54,7 @@ nodes:
   - {{id: nothing, operator: std.blackhole, inputs: [late]}}
 """
 #: 0 has no share; a share of 0 cannot be divided by.
-BROKEN, MENDED, ZERO = "12 / n", "CASE WHEN n = 0 THEN 1 ELSE 12 / n END", "CASE WHEN n = 0 THEN 0 ELSE 12 / n END"
+BROKEN, FIXED, ZERO = "12 / n", "CASE WHEN n = 0 THEN 1 ELSE 12 / n END", "CASE WHEN n = 0 THEN 0 ELSE 12 / n END"
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def test_show_has_the_row_and_where_it_failed(shop, capsys):
 
 def test_a_replay_writes_into_the_pipelines_own_sinks_once(shop, capsys):
     assert shop.out() == GOOD
-    shop.write(MENDED)
+    shop.write(FIXED)
     assert shop.replay() == 0
     assert "replay 1: replayed 3 letters of 'shared'" in capsys.readouterr().out
     assert shop.out() == {**GOOD, **REPLAYED}
@@ -142,13 +142,13 @@ def test_rows_that_fail_again_are_new_letters(shop, capsys):
     assert shop.out() == GOOD
     letters = show(shop, capsys)
     assert [(letter["node"], letter["row"]["share"]) for letter in letters] == [("even", 0)] * 3
-    shop.write(MENDED, **{"100 % share": "100 % (share + 1)"})
+    shop.write(FIXED, **{"100 % share": "100 % (share + 1)"})
     assert shop.replay() == 0
     assert shop.out() == {**GOOD, **{(name, 0): 1 for name, _ in REPLAYED}}
 
 
 def test_a_replay_can_take_some_letters_and_leave_the_others(shop, capsys):
-    shop.write(MENDED)
+    shop.write(FIXED)
     assert shop.replay("--limit", "1") == 0
     assert len(show(shop, capsys)) == 2
     assert shop.replay("--error", "overflow") == 0
@@ -161,22 +161,22 @@ def test_a_limit_counts_letters_of_all_nodes(shop, capsys):
     shop.write(ZERO)
     assert shop.replay("--limit", "2") == 0
     assert Counter(letter["node"] for letter in show(shop, capsys)) == {"shared": 1, "even": 2}
-    shop.write(MENDED, **{"100 % share": "100 % (share + 1)"})
+    shop.write(FIXED, **{"100 % share": "100 % (share + 1)"})
     assert shop.replay("--limit", "2") == 0
     assert len(show(shop, capsys)) == 1
 
 
 def test_sinks_that_are_not_exactly_once_are_warned_of(shop, capsys):
-    shop.write(MENDED)
+    shop.write(FIXED)
     shop.file.write_text(shop.file.read_text() + "  - {id: shown, operator: std.stdout, inputs: [even]}\n")
     assert shop.replay() == 0
     said = capsys.readouterr()
-    assert "warning: rows may come twice, or not at all, in 'shown' (std.stdout) if a replay is broken off" in said.err
+    assert "warning: rows may come twice, or not at all, in 'shown' (std.stdout) if a replay is interrupted" in said.err
     assert shop.out() == {**GOOD, **REPLAYED}
 
 
 def test_a_replay_can_write_elsewhere(shop, capsys):
-    shop.write(MENDED)
+    shop.write(FIXED)
     assert shop.replay("--sink", str(shop.folder / "elsewhere")) == 0
     assert shop.out() == GOOD
     assert shop.out("elsewhere/out") == REPLAYED
@@ -190,7 +190,7 @@ def test_letters_in_folders_by_column_are_found_and_replayed(shop, capsys):
     assert list((shop.folder / "dead").glob("_error_node=shared/n=0/part-*.parquet"))
     letters = [letter for letter in show(shop, capsys) if letter["pipeline"] == "parted"]
     assert {(letter["node"], letter["row"]["n"]) for letter in letters} == {("shared", "0")}
-    shop.write(MENDED, **changes)
+    shop.write(FIXED, **changes)
     assert shop.replay() == 0
     assert shop.out() == {**dict.fromkeys(GOOD, 2), **REPLAYED}
 
@@ -200,7 +200,7 @@ def test_letters_of_before_there_were_incarnations_are_shown_and_replayed(shop, 
     for path in Path(shop.dead).glob("*.parquet"):
         pq.write_table(pq.read_table(path).drop_columns("_error_incarnation"), path)
     assert [letter["incarnation"] for letter in show(shop, capsys)] == [None] * 3
-    shop.write(MENDED)
+    shop.write(FIXED)
     before = shop.out()
     assert shop.replay() == 0
     assert (shop.out() - before).total() == 3
@@ -208,7 +208,7 @@ def test_letters_of_before_there_were_incarnations_are_shown_and_replayed(shop, 
 
 
 def test_a_dry_run_changes_nothing(shop, capsys):
-    shop.write(MENDED)
+    shop.write(FIXED)
     before = sorted(shop.folder.rglob("*"))
     assert shop.replay("--dry-run") == 0
     assert "would replay 3 letters of 'shared' through shared -> even -> out" in capsys.readouterr().out
@@ -216,13 +216,13 @@ def test_a_dry_run_changes_nothing(shop, capsys):
 
 
 def test_a_replay_that_fails_is_gone_on_with(shop, capsys, monkeypatch):
-    shop.write(MENDED)
+    shop.write(FIXED)
     with monkeypatch.context() as patch:
         patch.setattr(LocalExecutor, "run_epoch", _outage)
         assert shop.replay() == 1
     assert "the store is away" in capsys.readouterr().err
     assert main(["dlq", "ls", shop.dead]) == 0
-    assert "replay 1 of 'shared' (3 letters) was broken off" in capsys.readouterr().out
+    assert "replay 1 of 'shared' (3 letters) was interrupted" in capsys.readouterr().out
     assert show(shop, capsys) == []
     assert {letter["state"] for letter in show(shop, capsys, "--all")} == {"claimed"}
     assert shop.replay("--dry-run") == 0
@@ -237,7 +237,7 @@ def _outage(*_: object) -> None:
 
 
 def test_letters_of_a_renamed_pipeline_and_node_are_taken_by_name(shop, capsys):
-    shop.write(MENDED, **{"name: shares": "name: parts", "id: shared": "id: parted", "[shared": "[parted"})
+    shop.write(FIXED, **{"name: shares": "name: parts", "id: shared": "id: parted", "[shared": "[parted"})
     assert shop.replay() == 0
     assert "letters of other pipelines: shares; --job NAME takes them" in capsys.readouterr().out
     assert shop.replay("--job", "shares") == 2
@@ -259,7 +259,7 @@ WINDOW = """\
 
 
 def test_a_replay_through_state_is_refused_and_goes_up_to_there(shop, capsys):
-    shop.write(MENDED)
+    shop.write(FIXED)
     text = shop.file.read_text()
     shop.file.write_text(text.replace("  - id: out\n    operator: filesystem.sink\n    inputs: [even]\n", WINDOW))
     assert shop.replay() == 2
@@ -276,13 +276,13 @@ def test_a_replay_through_state_is_refused_and_goes_up_to_there(shop, capsys):
 
 
 def test_rows_without_a_column_that_the_pipeline_has_now_are_refused(shop, capsys):
-    shop.write(MENDED, **{"n: int64,": "n: int64, colour: string,", "keep: [name, at]": "keep: [name, at, colour]"})
+    shop.write(FIXED, **{"n: int64,": "n: int64, colour: string,", "keep: [name, at]": "keep: [name, at, colour]"})
     assert shop.replay() == 2
     assert "have no column 'colour', which 'shared' reads now" in capsys.readouterr().err
-    shop.write(MENDED, **{"n: int64": "n: timestamp", "12 / n": "1", "n = 0": "true", "n > -1": "true"})
+    shop.write(FIXED, **{"n: int64": "n: timestamp", "12 / n": "1", "n = 0": "true", "n > -1": "true"})
     assert shop.replay() == 2
     assert "do not fit the input of 'shared': column 'n' is int64, not timestamp" in capsys.readouterr().err
-    shop.write(MENDED, **{"name: string": "name: int64"})
+    shop.write(FIXED, **{"name: string": "name: int64"})
     assert shop.replay() == 2
     assert "do not fit the input of 'shared': Failed to parse string: 'order " in capsys.readouterr().err
 
@@ -290,7 +290,7 @@ def test_rows_without_a_column_that_the_pipeline_has_now_are_refused(shop, capsy
 def test_bad_lines_of_a_source_are_shown_and_not_replayed(shop, capsys):
     (shop.folder / "orders.json").write_text('{"n": 1, "name": "x", "at": 1}\nnonsense\n')
     shop.write(
-        MENDED, **{"event_time_field: at": f'event_time_field: at, bad_data: dead_letter, dead_letter: "{shop.dead}"'}
+        FIXED, **{"event_time_field: at": f'event_time_field: at, bad_data: dead_letter, dead_letter: "{shop.dead}"'}
     )
     shop.file.write_text(shop.file.read_text().replace("name: shares", "name: lines"))
     run_in_process(shop.file)
@@ -301,7 +301,7 @@ def test_bad_lines_of_a_source_are_shown_and_not_replayed(shop, capsys):
     assert shop.replay() == 0
     said = capsys.readouterr().out
     assert "nothing is replayed" in said
-    assert "1 line that 'orders' could not read never became rows: mend the text" in said
+    assert "1 line that 'orders' could not read never became rows: fix the text" in said
     assert shop.replay("--node", "orders") == 2
     assert "'orders' (filesystem.source) is a source: what failed there are lines" in capsys.readouterr().err
 
@@ -313,11 +313,11 @@ def test_files_that_are_no_letters_are_named(shop, capsys):
     assert "files hold no dead letters, such as part-" in said
     (shop.folder / "dead/part-x.parquet").write_bytes(b"PAR1 and no more")
     assert main(["dlq", "ls", shop.dead]) == 2
-    assert "part-x.parquet is no Parquet file" in capsys.readouterr().err
+    assert "part-x.parquet is not Parquet file" in capsys.readouterr().err
 
 
 def test_a_letter_file_that_changed_since_the_claim_is_refused(shop, capsys, monkeypatch):
-    shop.write(MENDED)
+    shop.write(FIXED)
     with monkeypatch.context() as patch:
         patch.setattr(Replayer, "_store", _outage)
         assert shop.replay() == 1
@@ -326,7 +326,7 @@ def test_a_letter_file_that_changed_since_the_claim_is_refused(shop, capsys, mon
     file.unlink()
     capsys.readouterr()
     assert shop.replay() == 2
-    assert "is gone, and a replay that was broken off needs it" in capsys.readouterr().err
+    assert "is gone, and a replay that was interrupted needs it" in capsys.readouterr().err
     file.write_bytes(data)
     assert shop.replay() == 0
     assert shop.out() == {**GOOD, **REPLAYED}
@@ -334,7 +334,7 @@ def test_a_letter_file_that_changed_since_the_claim_is_refused(shop, capsys, mon
 
 def test_two_replays_at_once_share_no_letter(shop, monkeypatch):
     """While the first has chosen its letters and not yet claimed them, a second one runs from its start to its end."""
-    shop.write(MENDED)
+    shop.write(FIXED)
     claimed = []
 
     def put_claim_late(storage, claim):
@@ -349,7 +349,7 @@ def test_two_replays_at_once_share_no_letter(shop, monkeypatch):
 
 
 def test_a_claim_that_cannot_be_read_stops_all_replays(shop, capsys):
-    shop.write(MENDED)
+    shop.write(FIXED)
     assert shop.replay() == 0
     (shop.folder / "dead/_replays/00001/claim.json").write_text("{")
     assert shop.replay() == 2

@@ -1,4 +1,4 @@
-"""What an expression costs per batch, beside bare pyarrow.compute and beside planning it anew for each batch.
+"""What an expression costs per batch, beside bare pyarrow.compute and beside planning it again for each batch.
 
     python plugins/arroyo-std/bench/expressions.py [--rows 65536] [--seconds 1]
 

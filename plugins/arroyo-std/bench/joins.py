@@ -3,7 +3,7 @@
     python plugins/arroyo-std/bench/joins.py [--rows 1000000] [--keys 200000] [--batch 65536]
 
 Both sides have so many rows; rates count the rows of both. Each join runs in one subtask and one thread, with
-watermarks after every pair of batches and a checkpoint every `--epoch-batches` pairs, after which it is made anew
+watermarks after every pair of batches and a checkpoint every `--epoch-batches` pairs, after which it is made again
 from its state, as in a pipeline. DuckDB gets one thread.
 """
 

@@ -3,7 +3,7 @@
     python plugins/arroyo-std/bench/windows.py [--rows 4000000] [--keys 1000] [--batch 65536]
 
 Each operator runs in one subtask and one thread, with a watermark after every batch and a checkpoint every
-`--epoch-batches` batches, after which it is made anew from its state, as in a pipeline. DuckDB gets one thread.
+`--epoch-batches` batches, after which it is made again from its state, as in a pipeline. DuckDB gets one thread.
 """
 
 from __future__ import annotations

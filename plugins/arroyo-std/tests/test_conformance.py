@@ -66,7 +66,7 @@ PLAIN = Stream(EVENTS.rows.drop_columns(["at"]))
 
 
 def changes() -> pa.Table:
-    """Results of three keys that are added, taken back and added anew."""
+    """Results of three keys that are added, taken back and added again."""
     record = [("a", 1, False), ("b", 2, False), ("a", 1, True), ("a", 5, False), ("c", 9, False), ("b", 2, True)]
     record += [("a", 5, True), ("a", 6, False), ("b", 4, False)]
     meta = [{"is_retract": gone, "id": key.encode() * 16} for key, _, gone in record]

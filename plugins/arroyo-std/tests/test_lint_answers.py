@@ -75,7 +75,7 @@ def test_what_never_forgets_says_so_and_how_to_mend_it(
     found = operator.unbounded_state(inputs)
     assert found is not None
     assert words in found.reason
-    assert found.mend
+    assert found.fix
     assert not operator.needs_watermark(inputs)
 
 

@@ -24,7 +24,7 @@ WINDOWS: list[tuple[str, dict[str, Any]]] = [
 
 
 def feed_partials(run, operator, partial, steps) -> Any:
-    """The operator behind a partial one, over a stream; made anew with it at every epoch."""
+    """The operator behind a partial one, over a stream; made again with it at every epoch."""
     front = run(partial, [STREAM])
     back = run(operator, [front.output_schema])
     for step in steps:

@@ -298,7 +298,7 @@ def test_rows_that_are_taken_back_do_not_count(user_make, data):
         ({"function": "total", "column": "v", "columns": ["v"]}, "columns", "exclude each other"),
         ({"function": "total", "column": "v", "percentile": 0.5}, "percentile", "takes no 'percentile'"),
         ({"function": "sum", "columns": ["v"]}, "columns", "'columns' is for user functions"),
-        ({"function": "scalar", "column": "v"}, "function", "function 'scalar' is no aggregate"),
+        ({"function": "scalar", "column": "v"}, "function", "function 'scalar' is not an aggregate"),
         ({"function": "totla", "column": "v"}, "function", "no aggregate function 'totla'"),
     ],
 )

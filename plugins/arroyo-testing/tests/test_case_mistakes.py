@@ -16,8 +16,8 @@ def mistakes_of(answer):
 @pytest.mark.parametrize(
     ("test", "message", "help_text"),
     [
-        ("{name: x, rows: {@numbres: []}}", "'numbres' is no node of the pipeline", "did you mean numbers?"),
-        ("{name: x, rows: {@even: []}}", "'even' is no source", "allowed: numbers"),
+        ("{name: x, rows: {@numbres: []}}", "'numbres' is not a node of the pipeline", "did you mean numbers?"),
+        ("{name: x, rows: {@even: []}}", "'even' is not a source", "allowed: numbers"),
         (
             "{name: x, rows: {numbers: [{@countr: 1}]}}",
             "'numbers' has no column 'countr'",
@@ -40,7 +40,7 @@ def mistakes_of(answer):
             "",
         ),
         ("{name: x, rows: @[1]}", "'rows' must be a mapping of sources and their rows, not a list", ""),
-        ("{name: x, expect: {@evn: []}}", "'evn' is no node of the pipeline", "did you mean even?"),
+        ("{name: x, expect: {@evn: []}}", "'evn' is not a node of the pipeline", "did you mean even?"),
         ("{name: x, expect: {@even.late: []}}", "'even' has no output 'late' beside its main one", ""),
         ("{name: x, expect: {even: {@in_ordr: []}}}", "has no key 'in_ordr'", "did you mean in_order?"),
         ("{name: x, expect: {even: [{@countr: 1}]}}", "'even' has no column 'countr'", "did you mean counter?"),

@@ -229,7 +229,7 @@ def test_of_a_struct_only_the_named_fields_are_compared(write, run_tests):
             config: {keys: [subtask_index], aggregates: [{function: count, as: n}]}
           - {id: out, operator: std.blackhole, inputs: [counts]}
         tests:
-          - name: a count is taken back before it is given anew
+          - name: a count is taken back before it is given again
             steps:
               - rows: {numbers: [{subtask_index: 1}, {subtask_index: 1}]}
               - rows: {numbers: [{subtask_index: 1}]}

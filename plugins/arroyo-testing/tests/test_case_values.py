@@ -82,7 +82,7 @@ def test_a_value_has_the_type_of_its_column(text, data_type, cell):
         ("a", pa.decimal128(10, 2), "must be a number of at most"),
         ("7", pa.string(), "must be a string, not the number 7; put it in quotes"),
         ("7", pa.binary(), "must be a text, {hex: ...} or {base64: ...}"),
-        ("{hex: zz}", pa.binary(), "is no hex"),
+        ("{hex: zz}", pa.binary(), "is not valid hex"),
         ("abc", pa.binary(2), "must be 2 bytes, not 3"),
         ("2026-13-01", UTC, "must be a time such as"),
         ("1772356500", UTC, "must be a time such as"),

@@ -178,7 +178,7 @@ def make_plugins() -> PluginSet:
 
 
 def input_files() -> dict[str, bytes]:
-    """Two files for the second source, with a line in each that is no row."""
+    """Two files for the second source, with a line in each that is not a row."""
     files = {}
     for number in range(2):
         rows = range(number, SOURCE_ROWS, 2)

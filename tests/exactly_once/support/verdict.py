@@ -43,7 +43,7 @@ def _parse(name: str, data: bytes) -> tuple[tuple[object, ...], ...]:
     if name.endswith(".parquet"):
         return tuple(tuple(row.values()) for row in pq.read_table(io.BytesIO(data)).to_pylist())
     rows = [json.loads(line) for line in data.splitlines()]
-    # Where a folder lies is no part of what was wrong with a line.
+    # Where a folder lies is not a part of what was wrong with a line.
     return tuple((row["file"].rpartition("/")[2], row["line"], row["text"]) for row in rows)
 
 

@@ -22,4 +22,4 @@ def test_a_bucket_is_a_store_that_jobs_can_trust(s3_options):
 def test_a_bucket_that_is_not_there_is_told(s3_options):
     (found,) = check_store("s3://nosuchbucket/x", lambda url: StorageProvider(url, options=s3_options, attempts=1))
     assert found.level is Level.FAILED
-    assert "check the URL, that its bucket is there, the credentials" in found.mend
+    assert "check the URL, that its bucket is there, the credentials" in found.fix

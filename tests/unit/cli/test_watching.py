@@ -86,7 +86,7 @@ class Terminal:
         return self.process.wait()
 
     def _read(self):
-        """Whether there was more. Waits as long as the test may take: a busy machine is no failure."""
+        """Whether there was more. Waits as long as the test may take: a busy machine is not a failure."""
         try:
             data = os.read(self.leader, 65536)
         except OSError as error:

@@ -144,7 +144,7 @@ def test_a_source_needs_a_position_and_a_sink_commits_for_exactly_once(plan, sou
 
 def test_a_plan_without_a_checkpoint_url_says_that_a_restart_begins_anew(plan):
     pipeline = plan(source={"has_position": True}, sink={"is_committing": True})
-    expected = "exactly once, end to end, within one run: without a checkpoint url a restart begins anew\n"
+    expected = "exactly once, end to end, within one run: without a checkpoint url a restart begins again\n"
     assert f"Guarantee   {expected}" in render_text(pipeline)
     assert json.loads(render_json(pipeline))["guarantee"]["survives_restart"] is False
 

@@ -170,7 +170,7 @@ def test_many_ways_from_a_source_are_followed_once(findings):
 
 def test_an_operator_tells_of_its_state(findings):
     (found,) = findings(nodes(("a", "source", ""), ("b", "any", "a, a", "grows: rows"), ("s", "sink", "b")), full=True)
-    assert (found.code, found.mend) == ("unbounded-state", "keep less")
+    assert (found.code, found.fix) == ("unbounded-state", "keep less")
     assert found.message == "the state of 'b' (l.any) has no limit: it keeps rows of 2"
 
 
@@ -289,7 +289,7 @@ def test_secrets_are_found_with_their_place_and_not_shown(findings):
     text += "checkpoint: {url: 's3://me:hunter2@host/x'}\n"
     found = findings(text, full=True)
     assert [(finding.at.line, finding.code) for finding in found] == [(4, "secret-in-clear"), (6, "secret-in-clear")]
-    assert not any("hunter2" in finding.message + finding.mend or finding.shows_line for finding in found)
+    assert not any("hunter2" in finding.message + finding.fix or finding.shows_line for finding in found)
 
 
 @pytest.mark.parametrize("comment", ["", "  # arroyo: ignore[secret-in-clear]"])

@@ -162,7 +162,7 @@ def test_one_node_may_be_read_twice(plan, nodes):
 
 
 @pytest.mark.parametrize(
-    ("key", "fragment"), [("tags", "no stable hash"), ("nme", "by 'nme', which is no column of them")]
+    ("key", "fragment"), [("tags", "no stable hash"), ("nme", "by 'nme', which is not a column of them")]
 )
 def test_keys_must_be_columns_with_a_stable_hash(mistakes, nodes, key, fragment):
     text = nodes(("a", "t.source", ""), ("b", "t.key_by", "a", f"config: {{keys: [k, {key}]}}"), ("c", "t.sink", "b"))

@@ -297,7 +297,7 @@ def test_an_older_driver_is_fenced_out_by_a_newer_one(lab, order):
 
 
 def test_a_driver_that_sleeps_while_it_publishes_is_fenced_out(lab, monkeypatch):
-    """What it had half written is deleted with the epoch meanwhile: that is no fault of the storage."""
+    """What it had half written is deleted with the epoch meanwhile: that is not a fault of the storage."""
     old = lab.job(LINE, **EVERY)
     lab.run_until(old, Committed, 1)
     create = StorageProvider.put_if_absent

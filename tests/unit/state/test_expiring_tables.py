@@ -244,7 +244,7 @@ def test_a_batch_that_does_not_fit_is_refused_with_the_column(storage):
     view = job.managers[0].get_expiring_time_key_table("t")
     with pytest.raises(StateError, match="needs column 'v'; the batch has k, ts"):
         view.insert_batch(batch_of([(1, 5, 1)]).select(["k", "ts"]))
-    with pytest.raises(StateError, match="column 'k' is no int64"):
+    with pytest.raises(StateError, match="column 'k' is not of type int64"):
         view.insert_batch(batch_of([(1, 5, 1)]).set_column(0, "k", pa.array(["x"])))
     with pytest.raises(StateError, match="has no keys: its rows cannot be deleted by key"):
         view.delete(DeleteKey(), batch_of([(1, 5, 1)]))

@@ -189,7 +189,7 @@ def test_a_value_that_cannot_be_kept_is_refused_by_name(life):
 def test_a_wrong_type_is_an_error_that_names_the_table(life):
     life.open()[0].get_global_keyed_state("t").insert("k", "text")
     life.take()
-    with pytest.raises(StateError, match="table 't' holds a value that is no int"):
+    with pytest.raises(StateError, match="table 't' holds a value that is not of type int"):
         life.open()[0].get_global_keyed_state("t", str, int).get("k")
 
 

@@ -101,7 +101,7 @@ async def _none() -> int:
 @pytest.mark.parametrize(
     ("function", "options", "message"),
     [
-        (len, {}, "UDF 'len': it is no coroutine function: write async def"),
+        (len, {}, "UDF 'len': it is not a coroutine function: write async def"),
         (_one, {"concurrency": 0}, "'concurrency' is 0; it must be at least 1"),
         (_one, {"retries": -1}, "'retries' is -1; it must not be negative"),
         (_one, {"timeout": "soon"}, "'timeout': 'soon' is not a duration"),

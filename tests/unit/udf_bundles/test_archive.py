@@ -89,7 +89,7 @@ def test_too_many_files_and_too_many_bytes_are_refused(monkeypatch):
 @pytest.mark.parametrize("cut", [0, 1, 30, 100, -1, -30])
 def test_a_cut_archive_is_a_clear_error(cut):
     data = write_archive({"a.py": b"x = 1\n" * 20})
-    with pytest.raises(BundleError, match=r"cut\.zip is no readable zip archive"):
+    with pytest.raises(BundleError, match=r"cut\.zip is not a readable zip archive"):
         read_archive(data[:cut], what="cut.zip")
 
 
@@ -139,9 +139,9 @@ def test_compiled_code_is_refused():
         ({MANIFEST: b"\xff"}, "cannot be read"),
         ({MANIFEST: b'{"format": 2}'}, "has format 2, and this arroyo-core reads 1"),
         ({MANIFEST: b'{"format": 1, "name": 5}'}, r"Expected `str`, got `int` - at `\$\.name`"),
-        ({MANIFEST: Manifest(name="../x", version="1").encode()}, r"'\.\./x' in arroyo-udf\.json is no name"),
-        ({MANIFEST: Manifest(name="x", version="1\n2").encode()}, r"'1\\n2' in arroyo-udf\.json is no name"),
-        ({MANIFEST: Manifest(name="", version="1").encode()}, r"'' in arroyo-udf\.json is no name"),
+        ({MANIFEST: Manifest(name="../x", version="1").encode()}, r"'\.\./x' in arroyo-udf\.json is not a name"),
+        ({MANIFEST: Manifest(name="x", version="1\n2").encode()}, r"'1\\n2' in arroyo-udf\.json is not a name"),
+        ({MANIFEST: Manifest(name="", version="1").encode()}, r"'' in arroyo-udf\.json is not a name"),
         ({MANIFEST: Manifest(name="x", version="1").encode()}, "names modules that are not there: none at all"),
         ({MANIFEST: Manifest(name="x", version="1", modules=("y",)).encode()}, "not there: y"),
     ],

@@ -133,7 +133,7 @@ def test_a_transfer_that_was_cut_once_is_asked_for_again(cache):
 
 @pytest.mark.parametrize("sha256", ["", "abc", "../../etc/passwd", "g" * 64, "0" * 63 + "/"])
 def test_what_is_no_digest_names_no_file(cache, store, sha256):
-    with pytest.raises(DigestMismatchError, match="is no sha256"):
+    with pytest.raises(DigestMismatchError, match="is not a sha256"):
         load(cache, store, sha256)
     assert store.fetches == 0
 

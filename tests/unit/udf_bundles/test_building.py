@@ -74,11 +74,11 @@ def test_one_file_gives_a_zip_with_what_its_head_says(tmp_path):
         ("x = 1\n", "defines no functions in wrong"),
         ("def f(:\n", "line 1: invalid syntax"),
         ("__version__ = str(1)\n", "line 1: __version__ must be a plain string"),
-        ("__version__ = 'new'\n", "'new' is no version such as 1.2.0"),
+        ("__version__ = 'new'\n", "'new' is not a version such as 1.2.0"),
         ("1 / 0\n", r"cannot be imported: ZeroDivisionError.*line 1: 1 / 0"),
         ("raise SystemExit(3)\n", "cannot be imported: SystemExit: 3"),
         ("import surely_missing\n", "No module named 'surely_missing'"),
-        ("# /// script\n# dependencies = [\n# ///\n", "is no TOML"),
+        ("# /// script\n# dependencies = [\n# ///\n", "is not TOML"),
         ('# /// script\n# dependencies = ["surely-missing>=2"]\n# ///\n', r"needs surely-missing>=2 \(not installed\)"),
     ],
 )
@@ -117,8 +117,8 @@ def test_links_in_a_project_are_refused(make_project):
         ("", ("a>=2",), r"a>=2 \(installed: 1\.5\)"),
         ("", ("b",), r"b \(not installed\)"),
         (">=4", ("b", "a>=2"), r"Python >=4 .*, b \(not installed\), a>=2 \(installed: 1\.5\)"),
-        ("", ("a[",), "is no requirement"),
-        ("new", (), "is no version specifier"),
+        ("", ("a[",), "is not a requirement"),
+        ("new", (), "is not a version specifier"),
     ],
 )
 def test_what_an_environment_lacks_is_named(requires_python, dependencies, lack):

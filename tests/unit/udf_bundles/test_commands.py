@@ -50,7 +50,7 @@ def test_what_is_pushed_is_never_overwritten(run, source, tmp_path):
     run("build", source, "-o", tmp_path)
     bundle = tmp_path / "greeting-1.0.zip"
     assert run("push", bundle, tmp_path / "store")[0] == 0
-    # The same content again is no change.
+    # The same content again is not a change.
     assert run("push", bundle, tmp_path / "store")[0] == 0
     source.write_text(GREETING.replace("hello", "bye"))
     run("build", source, "-o", tmp_path)
@@ -82,7 +82,7 @@ def test_ls_shows_what_is_no_bundle(run, tmp_path):
     (tmp_path / "x.whl").write_bytes(b"PK no")
     code, out, _ = run("ls", tmp_path)
     assert code == 0
-    assert re.search(r"x\.whl\n  sha256 \w{64}\n  no bundle: x\.whl is no readable zip archive", out)
+    assert re.search(r"x\.whl\n  sha256 \w{64}\n  no bundle: x\.whl is not a readable zip archive", out)
 
 
 def test_the_examples_of_a_bundle_are_its_test(run, source, tmp_path):

@@ -102,13 +102,13 @@ def test_nulls_and_no_rows():
 @pytest.mark.parametrize("number", [0, -1, 5, 1 << 62])
 def test_what_is_no_cell_is_named(number):
     for function in (geo_cell_boundary, geo_cell_point, geo_cell_resolution, geo_cell_text):
-        with pytest.raises(ValueError, match=f"{number} is no H3 cell"):
+        with pytest.raises(ValueError, match=f"{number} is not an H3 cell"):
             function(ints([number]))
 
 
 @pytest.mark.parametrize("text", ["", "xyz", "-1", "f" * 16, "0"])
 def test_what_is_no_text_of_a_cell_is_named(text):
-    with pytest.raises(ValueError, match="is no H3 cell"):
+    with pytest.raises(ValueError, match="is not an H3 cell"):
         geo_cell_from_text(pa.array([text]))
 
 

@@ -96,7 +96,7 @@ def test_neighbours_wrap_around_the_antimeridian_and_end_at_the_poles():
 @pytest.mark.parametrize("geohash", ["", "a", "u4i", "u4pruydqqvj0z", "ü", "U4"])
 def test_what_is_no_geohash_is_named(geohash):
     for function in (geo_hash_point, geo_hash_neighbours):
-        with pytest.raises(ValueError, match=f"'{geohash}' is no geohash: 1 to 12 of the characters"):
+        with pytest.raises(ValueError, match=f"'{geohash}' is not a geohash: 1 to 12 of the characters"):
             function(pa.array(["u4", None, geohash]))
 
 

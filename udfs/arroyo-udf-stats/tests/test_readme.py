@@ -17,7 +17,7 @@ arroyo_register(REGISTRY)
 
 
 def called(function, aggregate):
-    """An aggregate of one group; what is no list is the same for all rows."""
+    """An aggregate of one group; what is not a list is the same for all rows."""
 
     def call(*columns):
         if not isinstance(function, AggregateUdf):

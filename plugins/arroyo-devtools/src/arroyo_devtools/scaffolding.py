@@ -73,7 +73,7 @@ def render_udf(names: Names, into: Path) -> Path:
 def render_pipeline(name: str, into: Path) -> Path:
     """A pipeline that runs as it is, with its tests beside it; raises `TemplateError` where one of them is already."""
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name):
-        raise TemplateError(f"{name!r} is no name for a pipeline: use letters, digits, '_' and '-', as hot_items")
+        raise TemplateError(f"{name!r} is not a name for a pipeline: use letters, digits, '_' and '-', as hot_items")
     made = {_free(into, f"{name}{part}.yaml"): f"pipeline{part}.yaml" for part in ("", "_test")}
     for target, template in made.items():
         text = (_PACKAGE / "templates" / "pipeline" / template).read_text(encoding="utf-8")
@@ -84,11 +84,13 @@ def render_pipeline(name: str, into: Path) -> Path:
 def _names(distribution: str, prefix: str | None, cut: str, *, what: str, example: str) -> Names:
     if not _NAME.fullmatch(distribution):
         raise TemplateError(
-            f"{distribution!r} is no name for a {what}: use lower-case words joined by '-', as {example}"
+            f"{distribution!r} is not a name for a {what}: use lower-case words joined by '-', as {example}"
         )
     package = distribution.replace("-", "_")
     if package in sys.stdlib_module_names or keyword.iskeyword(package) or package == "arroyo_core":
-        raise TemplateError(f"{distribution!r} is no name for a {what}: the package {package!r} is another's already")
+        raise TemplateError(
+            f"{distribution!r} is not a name for a {what}: the package {package!r} is another's already"
+        )
     prefix = prefix or re.sub(cut, "", package)
     if not re.fullmatch(r"[a-z][a-z0-9_]*", prefix):
         raise TemplateError(f"{prefix!r} cannot be a prefix of names: use lower-case letters, digits and '_'")

@@ -93,7 +93,7 @@ def validator(schema):
 
 @pytest.fixture
 def problems(validator):
-    """What an editor would mark in a text; raises `yaml.YAMLError` where it is no YAML."""
+    """What an editor would mark in a text; raises `yaml.YAMLError` where it is not YAML."""
 
     def problems(text):
         document = yaml.load(text, EditorLoader)

@@ -18,7 +18,7 @@ from arroyo_devtools.schema.prose import FieldText, first_sentence, read_field_t
             "At first. Default: 2015-07-15T00:00:00Z.",
             FieldText(description="At first.", default="2015-07-15T00:00:00Z"),
         ),
-        ("The Default: is no sentence", FieldText(description="The Default: is no sentence")),
+        ("The Default: is not a sentence", FieldText(description="The Default: is not a sentence")),
         ("One.\n\nTwo.", FieldText(description="One.\n\nTwo.")),
     ],
 )

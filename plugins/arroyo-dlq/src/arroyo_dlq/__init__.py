@@ -1,4 +1,4 @@
-"""Folders of dead letters: what is in them, and how their rows go through a mended pipeline, once.
+"""Folders of dead letters: what is in them, and how their rows go through a fixed pipeline, once.
 
 {url}/part-*.parquet                  letters, as `filesystem.sink` writes a side output `errors`
 {url}/bad-*.jsonl                     lines that a `filesystem.source` could not read

@@ -138,6 +138,6 @@ def _read(storage: StorageProvider, path: str, kind: type[Claim]) -> Claim:
         return msgspec.json.decode(storage.read(path), type=kind)
     except msgspec.DecodeError as error:
         raise ReplayError(
-            f"{storage.url}/{path} is no claim of a replay ({error}): without it nobody knows which letters were "
+            f"{storage.url}/{path} is not a claim of a replay ({error}): without it nobody knows which letters were "
             "replayed, so none is; restore the file"
         ) from error

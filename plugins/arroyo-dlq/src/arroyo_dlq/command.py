@@ -84,10 +84,10 @@ def _add_replay(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = _add(
         actions,
         "replay",
-        "feed the rows of open dead letters through a mended pipeline, from the node on in which they failed",
+        "feed the rows of open dead letters through a fixed pipeline, from the node on in which they failed",
         _replay,
     )
-    parser.add_argument("--pipeline", required=True, metavar="FILE", help="the mended pipeline in YAML")
+    parser.add_argument("--pipeline", required=True, metavar="FILE", help="the fixed pipeline in YAML")
     _add_filters(parser)
     parser.add_argument("--limit", type=count, metavar="N", help="at most so many letters")
     parser.add_argument("--job", metavar="NAME", help="the name the pipeline had when the rows failed")
@@ -137,7 +137,7 @@ def _ls(args: argparse.Namespace) -> int:
         columns = ["pipeline", "node", "operator", "letters", "open", "first", "last", "newest error"]
         print_rows(columns, [_ls_row(summary) for summary in summaries])
     for claim in replays.broken_off:
-        print(f"\nreplay {claim.number} of {claim.node!r} ({claim.letters} letters) was broken off: {_GO_ON}")
+        print(f"\nreplay {claim.number} of {claim.node!r} ({claim.letters} letters) was interrupted: {_GO_ON}")
     if found.others:
         print(f"\n{len(found.others)} files hold no dead letters, such as {found.others[0]}; letters are Parquet files")
     return OK
@@ -254,7 +254,7 @@ def _say_what_there_is(selection: Selection, storage: StorageProvider) -> None:
         if lines.open and lines.pipeline == selection.pipeline:
             print(
                 f"{labels.count(lines.open, 'line')} that {lines.node!r} could not read never became rows: "
-                "mend the text, put it into a new file, and let the pipeline read that"
+                "fix the text, put it into a new file, and let the pipeline read that"
             )
     others = {s.pipeline for s in _summarize(files, replays) if s.open}
     others.discard(selection.pipeline)

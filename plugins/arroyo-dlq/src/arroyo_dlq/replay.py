@@ -1,10 +1,10 @@
-"""Replay: the rows of dead letters through a mended pipeline, each once, whatever dies meanwhile.
+"""Replay: the rows of dead letters through a fixed pipeline, each once, whatever dies meanwhile.
 
     claim the letters (put-if-absent) -> store their rows (put-if-absent) -> run a job over them -> say that it is done
 
 The job is an ordinary one, with checkpoints of its own beside the claim: what its sinks commit is exactly once. A
-replay that was broken off anywhere is gone on with by the next one: the claim says which letters it has, rows that
-are stored are never stored anew, the job goes on from its last checkpoint, and one that had ended has nothing left to
+replay that was interrupted anywhere is gone on with by the next one: the claim says which letters it has, rows that
+are stored are never stored again, the job goes on from its last checkpoint, and one that had ended has nothing left to
 do. A second driver of the same replay fences the first, as for any job.
 """
 
@@ -104,7 +104,7 @@ class Replayer:
     def replay(
         self, selection: Selection, *, into: str | None = None, until: str | None = None, sink: str | None = None
     ) -> Iterator[Replay]:
-        """Go on with replays that were broken off, then replay what is selected and open; one node after the other.
+        """Go on with replays that were interrupted, then replay what is selected and open; one node after the other.
 
         The rest is that of `Route`; rows go `into` the node that they failed in, by default. Raises `ReplayError`
         before a letter is claimed where a replay cannot be right.
@@ -214,7 +214,7 @@ def _rows(storage: StorageProvider, claimed: ClaimedFile, stream: ArroyoSchema, 
     try:
         size = storage.size(claimed.path)
     except MissingFileError as error:
-        raise ReplayError(f"{place} is gone, and a replay that was broken off needs it: put it back") from error
+        raise ReplayError(f"{place} is gone, and a replay that was interrupted needs it: put it back") from error
     if size != claimed.size_bytes:
         raise ReplayError(f"{place} is not the file that the replay began with: it has {size} bytes")
     file = open_letter_file(storage, StoredFile(claimed.path, size))

@@ -131,7 +131,7 @@ def _check_entry(plan: Plan, into: str) -> ArroyoSchema:
         )
     if not node.input_schemas:
         raise ReplayError(
-            f"{into!r} ({node.operator}) is a source: what failed there are lines that never became rows. Mend the "
+            f"{into!r} ({node.operator}) is a source: what failed there are lines that never became rows. Fix the "
             "lines (`arroyo dlq show --format json` has their text), put them into a new file, and let the pipeline "
             "read that"
         )
@@ -157,7 +157,7 @@ def _reached(plan: Plan, route: Route) -> set[str]:
     if route.until not in reached:
         raise ReplayError(f"no row of {route.into!r} comes to {route.until!r}: --until must name a node behind it")
     if not plan.outputs_of(route.until):
-        raise ReplayError(f"{route.until!r} has no output: --until must name a node that is no sink")
+        raise ReplayError(f"{route.until!r} has no output: --until must name a node that is not a sink")
     if route.sink is None:
         raise ReplayError("--until needs --sink URL: the output of that node must go somewhere")
     leading = {route.until}
@@ -197,7 +197,7 @@ def _check_operators(plan: Plan, plugins: PluginSet, kept: set[str], route: Rout
             is_right = all(uses_two_phase_commit(config) for config in operator.tables(node.input_schemas).values())
             if operator.guarantee() is not Guarantee.EXACTLY_ONCE:
                 warnings.append(
-                    f"rows may come twice, or not at all, in {node.id!r} ({node.operator}) if a replay is broken off: "
+                    f"rows may come twice, or not at all, in {node.id!r} ({node.operator}) if a replay is interrupted: "
                     f"{operator.guarantee_reason()}"
                 )
         if not is_right:

@@ -66,5 +66,5 @@ def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
         column = column.dictionary_decode()
     if pa.types.is_timestamp(kind) and pa.types.is_integer(column.type):
         # Nothing in the file says in which unit such a number counts.
-        raise pa.ArrowTypeError("a number is no timestamp unless the schema of the file says so")
+        raise pa.ArrowTypeError("a number is not a timestamp unless the schema of the file says so")
     return pc.cast(column, kind, safe=True)

@@ -107,19 +107,19 @@ def select_columns(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
 
 
 def check_event_time(schema: pa.Schema, name: str, kind: Format) -> None:
-    """Raises `ConfigError` where the event-time column is missing or is no timestamp."""
+    """Raises `ConfigError` where the event-time column is missing or is not a timestamp."""
     if name not in schema.names:
         raise _unknown_column(name, schema, field="event_time_field")
     found = schema.field(name).type
     if pa.types.is_timestamp(found):
         return
-    mend = (
+    fix = (
         "declare it as timestamp (or timestamp_s, timestamp_ms, timestamp_ns for numbers) in schema"
         if kind.is_text
         else "nothing in the file says which time its values mean: read it without event_time_field, "
         "and make a timestamp of it with std.project"
     )
-    raise ConfigError(f"column {name!r} is {found}, not a timestamp; {mend}", field="event_time_field", value=name)
+    raise ConfigError(f"column {name!r} is {found}, not a timestamp; {fix}", field="event_time_field", value=name)
 
 
 def _unknown_column(name: str, schema: pa.Schema, *, field: str) -> ConfigError:

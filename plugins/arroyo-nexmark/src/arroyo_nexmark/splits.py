@@ -1,4 +1,4 @@
-"""How a sequence of positions 0, 1, 2, ... is dealt to subtasks, and dealt anew when there are more or fewer.
+"""How a sequence of positions 0, 1, 2, ... is dealt to subtasks, and dealt again when there are more or fewer.
 
 Positions come in blocks, and block b belongs to split b % 128. There are always 128 splits, whatever
 the parallelism; subtask i of P owns the splits j with j % P == i. The state of a source is the next position of

@@ -88,7 +88,7 @@ def _import_class(path: str) -> type[ProcessFunction]:
     found = getattr(module, class_name, None)
     names = sorted(name for name, each in vars(module).items() if _is_function(each))
     if not _is_function(found):
-        what = "is not there" if found is None else "is no class that derives from arroyo_std.ProcessFunction"
+        what = "is not there" if found is None else "is not a class that derives from arroyo_std.ProcessFunction"
         raise ConfigError(
             f"{class_name!r} {what} in module {module_name!r}",
             field="function",

@@ -105,7 +105,7 @@ class CompiledExpressions:
         """One output row for each input row, under `schema`.
 
         Raises `DataError` naming the expression where a row cannot be computed (a division by
-        zero, a text that is no number), and `UdfError` where a user function fails.
+        zero, a text that is not a number), and `UdfError` where a user function fails.
         """
         if batch.num_rows == 0:
             # DataFusion panics over an empty slice of a column of texts.

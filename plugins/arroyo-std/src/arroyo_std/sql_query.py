@@ -82,7 +82,7 @@ class CompiledQuery:
     def evaluate(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
         """The rows of the query's result under `schema`, in the order of the batch; None if there are none.
 
-        Raises `DataError` where a row cannot be computed (a division by zero, a text that is no number), and
+        Raises `DataError` where a row cannot be computed (a division by zero, a text that is not a number), and
         `UdfError` where a user function fails.
         """
         if batch.num_rows == 0:

@@ -97,11 +97,11 @@ class TopN(ArrowOperator):
 
     def unbounded_state(self, inputs: Sequence[ArroyoSchema]) -> UnboundedState | None:
         mode = self._mode(inputs[0])
-        mend = "partition by the columns of a window, so that groups end"
+        fix = "partition by the columns of a window, so that groups end"
         if mode is Mode.UPDATING:
-            return UnboundedState("it keeps every row of its input until that row is taken back", mend)
+            return UnboundedState("it keeps every row of its input until that row is taken back", fix)
         if mode is Mode.APPENDED and self._ranking.partition_by:
-            return UnboundedState(f"it keeps the first {self._ranking.n} of every group for ever", mend)
+            return UnboundedState(f"it keeps the first {self._ranking.n} of every group for ever", fix)
         return None
 
     def partial(self, inputs: Sequence[ArroyoSchema]) -> ArrowOperator | None:

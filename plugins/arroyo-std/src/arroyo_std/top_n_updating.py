@@ -228,7 +228,7 @@ class RetractTopN:
     def _write(
         self, keys: pa.RecordBatch, rows: pa.RecordBatch, groups: Codes, *, entries: Codes, before: Codes, after: Codes
     ) -> None:
-        """Add the change to the log; the log of a group that is much longer than its rows is written anew."""
+        """Add the change to the log; the log of a group that is much longer than its rows is written again."""
         log_sizes = np.bincount(entries, minlength=keys.num_rows)
         left = np.bincount(groups[after != 0], minlength=keys.num_rows)
         is_rewritten = log_sizes > _LOG_FACTOR * left + _LOG_SLACK

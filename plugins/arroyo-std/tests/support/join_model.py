@@ -44,7 +44,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class EndOfEpoch:
-    """A checkpoint, after which there are so many subtasks, made anew; None goes on with the same ones."""
+    """A checkpoint, after which there are so many subtasks, made again; None goes on with the same ones."""
 
     parallelism: int | None
 

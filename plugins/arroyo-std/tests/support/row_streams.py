@@ -32,7 +32,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class EndOfEpoch:
-    """A checkpoint; with a parallelism all subtasks are made anew from it."""
+    """A checkpoint; with a parallelism all subtasks are made again from it."""
 
     parallelism: int | None
 

@@ -33,7 +33,7 @@ class Subtask(OperatorHarness):
 
 
 class Subtasks:
-    """Feeds batches, watermarks and barriers to all subtasks; `restart` makes them anew, at any parallelism."""
+    """Feeds batches, watermarks and barriers to all subtasks; `restart` makes them again, at any parallelism."""
 
     def __init__(
         self,

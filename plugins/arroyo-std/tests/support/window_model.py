@@ -1,6 +1,6 @@
 """A slow and obvious model of windows, and random streams to hold the operators against it.
 
-A stream is a list of steps: rows, watermarks, and ends of epochs after which the operator is made anew.
+A stream is a list of steps: rows, watermarks, and ends of epochs after which the operator is made again.
 """
 
 from __future__ import annotations

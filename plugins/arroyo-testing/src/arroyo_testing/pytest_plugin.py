@@ -77,7 +77,7 @@ class CheckItem(pytest.Item):
             pytest.skip(str(reason))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """The fault and how to mend it; the frames of the kit tell an author nothing."""
+        """The fault and how to fix it; the frames of the kit tell an author nothing."""
         error = excinfo.value
         if isinstance(error, sys.modules[_KIT].ConformanceError):
             return f"{error}\n\n{error.details}".rstrip()

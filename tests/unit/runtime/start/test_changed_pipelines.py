@@ -149,7 +149,7 @@ def test_staged_output_of_the_sinks_that_stay_is_committed(runs, changed):
 
 
 def levels(found):
-    """What was carried of each operator: the event times that its subtasks were told of."""
+    """What was carried of each operator: the event times that its subtasks were told about."""
     carried = CarriedState.FromString(found.properties[CARRIED])
     return {each.operator_id: [one.input.event_time_us for one in each.subtasks] for each in carried.operators}
 

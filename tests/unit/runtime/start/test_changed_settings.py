@@ -208,7 +208,7 @@ def test_a_checkpoint_from_before_settings_were_recorded_starts_as_it_did(changi
 
 def test_a_fork_is_compared_with_the_job_it_comes_from(changing):
     changing.kill(changing.plan("std.tumbling_window", f"size: 5m, {COUNT}"))
-    # Another place to write to is no change of state.
+    # Another place to write to is not a change of state.
     trial = changing.plan("std.tumbling_window", f"size: 10m, {COUNT}", name="trial", out="trial")
     source = ForkSource(url=str(changing.folder / "state"), job_id="job")
     with pytest.raises(IncompatibleCheckpointError, match="changed: size 5m -> 10m"):

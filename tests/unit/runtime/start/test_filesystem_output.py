@@ -1,4 +1,4 @@
-"""Files of `filesystem.sink` when a job goes back, begins anew, or is forked: none is torn, none is lost."""
+"""Files of `filesystem.sink` when a job goes back, begins again, or is forked: none is torn, none is lost."""
 
 import shutil
 from collections import Counter

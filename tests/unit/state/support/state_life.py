@@ -84,7 +84,7 @@ class Life:
         self.job.resume(self.parallelism(self.job.epoch))
         while self.job.epoch < until:
             epoch = self.job.epoch + 1
-            # Like the runtime: every epoch opens its tables anew, at times at another parallelism.
+            # Like the runtime: every epoch opens its tables again, at times at another parallelism.
             self.job.resume(self.parallelism(epoch))
             self.run_epoch(epoch)
 

@@ -140,16 +140,16 @@ def _parse(text: str) -> int:
     except ValueError:
         number = -1
     if not 0 < number < 1 << 63:
-        raise ValueError(f"{text!r} is no H3 cell: 15 hexadecimal digits")
+        raise ValueError(f"{text!r} is not an H3 cell: 15 hexadecimal digits")
     return number
 
 
 def _read_cells(cell: pa.Array, is_null: Mask) -> Numbers:
-    """Raises `ValueError` for the first number that is no cell; 0 stands for null."""
+    """Raises `ValueError` for the first number that is not a cell; 0 stands for null."""
     cells: Numbers = np.where(is_null, 0, pc.fill_null(cell, 0).to_numpy())
     is_wrong = ~is_null & ~_is_cell(cells)
     if is_wrong.any():
-        raise ValueError(f"{cells[is_wrong][0]} is no H3 cell")
+        raise ValueError(f"{cells[is_wrong][0]} is not an H3 cell")
     return cells
 
 

@@ -89,4 +89,4 @@ def _read(geohash: pa.Array) -> tuple[Words, Numbers, Mask]:
 def _check(geohash: pa.Array, is_good: Mask) -> None:
     if not is_good.all():
         wrong = geohash[int(np.flatnonzero(~is_good)[0])].as_py()
-        raise ValueError(f"{wrong!r} is no geohash: 1 to {LONGEST} of the characters {_ALPHABET.tobytes().decode()}")
+        raise ValueError(f"{wrong!r} is not a geohash: 1 to {LONGEST} of the characters {_ALPHABET.tobytes().decode()}")

@@ -15,7 +15,7 @@ EARTH_RADIUS_M = 6_371_008.8
 
 @udf(arguments=[pa.float64()] * 4, returns=pa.float64())
 def geo_distance_m(lat: pa.Array, lon: pa.Array, other_lat: pa.Array, other_lon: pa.Array) -> pa.Array:
-    """Metres along the great circle (haversine). The Earth is no sphere: the error is up to 0.5 %."""
+    """Metres along the great circle (haversine). The Earth is not a sphere: the error is up to 0.5 %."""
     here, there = read_points(lat, lon), read_points(other_lat, other_lon)
     first, second = np.radians(here.lats), np.radians(there.lats)
     half_height = np.sin((second - first) / 2)

@@ -21,7 +21,7 @@ _DIGIT_GROUPS = re.compile(r"[0-9]+(?:[ -][0-9]+)*")
 def mask_email(address: pa.Array) -> pa.Array:
     """'anna@example.com' becomes 'a***@example.com'; of a name under three characters nothing stays.
 
-    What is no address becomes '***'.
+    What is not an address becomes '***'.
     """
     masked = pc.replace_substring_regex(address, r"(?s)^.*@([^@]*)$", r"***@\1")
     first = pc.replace_substring_regex(address, r"(?s)^\s*([^\s@])[^@]{2,}@([^@]*)$", r"\1***@\2")

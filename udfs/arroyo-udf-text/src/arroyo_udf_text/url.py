@@ -1,4 +1,4 @@
-"""The parts of URLs (RFC 3986). What a URL does not have, or what is no URL, is null."""
+"""The parts of URLs (RFC 3986). What a URL does not have, or what is not a URL, is null."""
 
 from __future__ import annotations
 

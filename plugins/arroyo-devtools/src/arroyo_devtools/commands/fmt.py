@@ -28,8 +28,8 @@ def add_command(commands: Commands) -> None:
         "fmt",
         help="bring pipeline files into the canonical layout",
         description="Bring pipeline files, and files that they include, into the canonical layout. Comments, the order "
-        "of nodes and what the files mean stay as they are. Exit code 2 when a file is no YAML; with --check or --diff "
-        "nothing is written, and the exit code is 1 when a file would change.",
+        "of nodes and what the files mean stay as they are. Exit code 2 when a file is not YAML; with --check or "
+        "--diff nothing is written, and the exit code is 1 when a file would change.",
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="a file in YAML; - formats stdin to stdout")
     parser.add_argument("--check", action="store_true", help="only tell which files would change")

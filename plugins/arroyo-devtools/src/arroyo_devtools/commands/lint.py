@@ -1,4 +1,4 @@
-"""`arroyo lint`: what a valid pipeline probably does not mean, and how to mend it."""
+"""`arroyo lint`: what a valid pipeline probably does not mean, and how to fix it."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ def lint(args: argparse.Namespace) -> int:
 
 
 def render_finding(finding: Finding) -> str:
-    """`file:line:column: message [code]`, the line with a caret, and how to mend it."""
+    """`file:line:column: message [code]`, the line with a caret, and how to fix it."""
     lines = [f"{finding.at}: {finding.message} [{finding.code}]"]
     if finding.shows_line:
         lines += excerpt(finding.at)
-    return "\n".join([*lines, f"{gutter_of(finding.at)}  {finding.mend}"])
+    return "\n".join([*lines, f"{gutter_of(finding.at)}  {finding.fix}"])
 
 
 def _lint_file(file: str, args: argparse.Namespace) -> list[Finding]:
@@ -78,7 +78,7 @@ def _finding_json(finding: Finding) -> dict[str, object]:
         "line": finding.at.line,
         "column": finding.at.column,
         "message": finding.message,
-        "mend": finding.mend,
+        "fix": finding.fix,
     }
 
 

@@ -46,8 +46,8 @@ def doctor(args: argparse.Namespace) -> int:
 
 def print_finding(finding: Finding) -> None:
     print(f"{finding.level:<{_WIDTH}}{finding.check}: {finding.message}", flush=True)
-    if finding.mend:
-        print(f"{'':<{_WIDTH}}-> {finding.mend}", flush=True)
+    if finding.fix:
+        print(f"{'':<{_WIDTH}}-> {finding.fix}", flush=True)
 
 
 def _examine(args: argparse.Namespace) -> Iterator[Finding]:

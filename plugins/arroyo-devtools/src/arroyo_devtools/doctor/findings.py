@@ -1,4 +1,4 @@
-"""What a check found, and how to mend it."""
+"""What a check found, and how to fix it."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of `arroyo doctor`; `mend` says what to do, and is empty where all is well."""
+    """One line of `arroyo doctor`; `fix` says what to do, and is empty where all is well."""
 
     check: str
     level: Level
     message: str
-    mend: str = ""
+    fix: str = ""
 
 
 def ok(check: str, message: str) -> Finding:
     return Finding(check, Level.OK, message)
 
 
-def warning(check: str, message: str, mend: str) -> Finding:
-    return Finding(check, Level.WARNING, message, mend)
+def warning(check: str, message: str, fix: str) -> Finding:
+    return Finding(check, Level.WARNING, message, fix)
 
 
-def failed(check: str, message: str, mend: str) -> Finding:
-    return Finding(check, Level.FAILED, message, mend)
+def failed(check: str, message: str, fix: str) -> Finding:
+    return Finding(check, Level.FAILED, message, fix)
 
 
 #: Looks at one thing, and gives a finding for each of its parts.

@@ -41,8 +41,8 @@ def check_java_found() -> Iterator[Finding]:
     try:
         check_java()
     except SetupError as error:
-        message, _, mend = str(error).partition(". ")
-        yield failed("java", message, mend)
+        message, _, fix = str(error).partition(". ")
+        yield failed("java", message, fix)
         return
     command = shutil.which(str(Path(home) / "bin" / "java")) if home else shutil.which("java")
     where = f"JAVA_HOME is {home}" if home else "JAVA_HOME is not set, the PATH has it"
@@ -60,13 +60,13 @@ def check_python() -> Iterator[Finding]:
     if not chosen or chosen == sys.executable:
         return
     found = _python_version(chosen)
-    mend = "unset PYSPARK_PYTHON, or set it to the Python that has arroyo-core and its plugins"
+    fix = "unset PYSPARK_PYTHON, or set it to the Python that has arroyo-core and its plugins"
     if found is None:
-        yield failed("python of workers", f"PYSPARK_PYTHON is {chosen}, which does not run", mend)
+        yield failed("python of workers", f"PYSPARK_PYTHON is {chosen}, which does not run", fix)
     elif found.split(".")[:2] != here.split(".")[:2]:
-        yield failed("python of workers", f"PYSPARK_PYTHON is {chosen}, Python {found}: the driver has {here}", mend)
+        yield failed("python of workers", f"PYSPARK_PYTHON is {chosen}, Python {found}: the driver has {here}", fix)
     else:
-        yield warning("python of workers", f"PYSPARK_PYTHON is {chosen}, not this very interpreter", mend)
+        yield warning("python of workers", f"PYSPARK_PYTHON is {chosen}, not this very interpreter", fix)
 
 
 def check_packages() -> Iterator[Finding]:
@@ -74,17 +74,17 @@ def check_packages() -> Iterator[Finding]:
         requirement = Requirement(text)
         if requirement.marker is not None and not requirement.marker.evaluate():
             continue
-        name, mend = requirement.name, f"pip install '{requirement.name}{requirement.specifier}'"
+        name, fix = requirement.name, f"pip install '{requirement.name}{requirement.specifier}'"
         found = _version_of(name)
         if found is None and name in ("pyspark", "py4j") and (thin := _version_of(THIN_CLIENT)):
             if name == "pyspark":
                 yield ok(name, f"{THIN_CLIENT} {thin} stands for it: it reaches Spark Connect (--master sc://...) only")
             continue
         if found is None:
-            yield failed(name, "is not installed", mend)
+            yield failed(name, "is not installed", fix)
             continue
         if not requirement.specifier.contains(found, prereleases=True):
-            yield failed(name, f"{found} is installed, and arroyo-core needs {requirement.specifier}", mend)
+            yield failed(name, f"{found} is installed, and arroyo-core needs {requirement.specifier}", fix)
         elif name in SHOWN_PACKAGES:
             yield ok(name, f"{found} (supported: {requirement.specifier})")
 
@@ -112,22 +112,22 @@ def check_disk() -> Iterator[Finding]:
         if not os.access(_existing(folder), os.W_OK):
             yield failed("Spark's folder", f"{folder} cannot be written", "set SPARK_LOCAL_DIRS to a folder that can")
         folders.add(folder)
-    mend = "make room, or choose a larger disk with SPARK_LOCAL_DIRS, ARROYO_STATE_CACHE and ARROYO_UDF_CACHE"
+    fix = "make room, or choose a larger disk with SPARK_LOCAL_DIRS, ARROYO_STATE_CACHE and ARROYO_UDF_CACHE"
     # Several of them are mostly on one disk: one line for each disk.
     for place in {_existing(folder).stat().st_dev: folder for folder in sorted(folders)}.values():
-        yield room_finding("disk", place, mend)
+        yield room_finding("disk", place, fix)
 
 
 def check_memory() -> Iterator[Finding]:
     available = _available_memory()
     if available is None:
         return
-    mend = "give Spark less (--conf spark.driver.memory=1g), or run fewer tasks at a time (--master local[2])"
+    fix = "give Spark less (--conf spark.driver.memory=1g), or run fewer tasks at a time (--master local[2])"
     message = f"{format_size(available)} available"
     if available < LEAST_MEMORY_BYTES:
-        yield failed("memory", message, mend)
+        yield failed("memory", message, fix)
     elif available < SCARCE_MEMORY_BYTES:
-        yield warning("memory", message, mend)
+        yield warning("memory", message, fix)
     else:
         yield ok("memory", message)
 
@@ -138,11 +138,11 @@ def check_clock() -> Iterator[Finding]:
     time.sleep(0.2)
     jump = (time.time() - wall) - (time.monotonic() - steady)
     installed = Path(arroyo_core.__file__).stat().st_mtime
-    mend = "let the system set its clock (NTP): event times, windows of idle sources and ages of files depend on it"
+    fix = "let the system set its clock (NTP): event times, windows of idle sources and ages of files depend on it"
     if abs(jump) > MAX_JUMP_S:
-        yield warning("clock", f"it jumped by {jump:.1f} s just now", mend)
+        yield warning("clock", f"it jumped by {jump:.1f} s just now", fix)
     elif wall < installed - 86_400:
-        yield failed("clock", f"it says {_date(wall)}, and this code was installed on {_date(installed)}", mend)
+        yield failed("clock", f"it says {_date(wall)}, and this code was installed on {_date(installed)}", fix)
     else:
         yield ok("clock", f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(wall))}, moving steadily")
 
@@ -166,16 +166,16 @@ def _cache_folder(variable: str, name: str) -> tuple[Path | None, str]:
 def _cache_finding(name: str, folder: Path | None, variable: str) -> Finding:
     if folder is None:
         return ok(name, f"off ({variable})")
-    mend = f"set {variable} to a folder of this user that others cannot read (mode 700), or to 'off'"
+    fix = f"set {variable} to a folder of this user that others cannot read (mode 700), or to 'off'"
     if not folder.exists():
         if os.access(_existing(folder), os.W_OK):
             return ok(name, f"{folder} will be made")
-        return failed(name, f"{folder} cannot be made: {_existing(folder)} is not writable", mend)
+        return failed(name, f"{folder} cannot be made: {_existing(folder)} is not writable", fix)
     found = folder.stat()
     if found.st_uid != os.getuid() or found.st_mode & 0o077 or not folder.is_dir():
-        return failed(name, f"{folder} is not a folder of this user alone", mend)
+        return failed(name, f"{folder} is not a folder of this user alone", fix)
     if not os.access(folder, os.W_OK):
-        return failed(name, f"{folder} cannot be written", mend)
+        return failed(name, f"{folder} cannot be written", fix)
     return ok(name, f"{folder} is writable")
 
 
@@ -188,13 +188,13 @@ def _describe_state_cache(folder: Path) -> str:
     return said + (f", {usage.unfinished} left unfinished" if usage.unfinished else "")
 
 
-def room_finding(check: str, folder: Path, mend: str) -> Finding:
+def room_finding(check: str, folder: Path, fix: str) -> Finding:
     """How much is free on the disk of a folder that is there, or will be."""
     free = shutil.disk_usage(_existing(folder)).free
     message = f"{format_size(free)} free at {folder}"
     if free < LEAST_DISK_BYTES:
-        return failed(check, message, mend)
-    return warning(check, message, mend) if free < SCARCE_DISK_BYTES else ok(check, message)
+        return failed(check, message, fix)
+    return warning(check, message, fix) if free < SCARCE_DISK_BYTES else ok(check, message)
 
 
 def _existing(folder: Path) -> Path:

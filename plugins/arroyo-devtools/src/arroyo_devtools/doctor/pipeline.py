@@ -28,8 +28,8 @@ def _plugin_finding(report: PluginReport) -> Finding:
     if report.is_blocked:
         return warning(check, f"{report.origin} is blocked", "take it out of ARROYO_BLOCK_PLUGINS")
     if report.error:
-        mend = f"pip install --force-reinstall {report.origin.distribution}, or uninstall it"
-        return failed(check, f"{report.origin} does not load: {report.error}", mend)
+        fix = f"pip install --force-reinstall {report.origin.distribution}, or uninstall it"
+        return failed(check, f"{report.origin} does not load: {report.error}", fix)
     unmet = list(_unmet(report.origin.distribution))
     if unmet:
         return failed(check, f"{report.origin} needs {unmet[0]}", f"pip install {' '.join(map(repr, unmet))}")

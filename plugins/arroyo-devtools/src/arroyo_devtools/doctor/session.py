@@ -27,7 +27,7 @@ def check_spark(master: str | None, conf: Mapping[str, str], *, is_quiet: bool) 
         target = resolve_target(master, conf)
         session = create_session("doctor", master=master, conf=conf, is_quiet=is_quiet)
     except SetupError as error:
-        yield failed("spark", str(error), "mend what is said, or try without --master and --conf")
+        yield failed("spark", str(error), "fix what is said, or try without --master and --conf")
         return
     try:
         yield ok("spark", f"Spark {session.version} starts in {time.monotonic() - started:.1f} s ({target})")

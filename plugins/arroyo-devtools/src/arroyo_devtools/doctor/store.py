@@ -44,7 +44,7 @@ def check_store(url: str, open_store: Callable[[str], StorageProvider] = Storage
         # A client's error may go on for many lines, and quote parts of the URL.
         message = finding.message.replace(url, redact_url(url)).partition("\n")[0]
         message = message.replace(secret, "...") if secret else message
-        yield Finding(finding.check, finding.level, message, finding.mend)
+        yield Finding(finding.check, finding.level, message, finding.fix)
 
 
 def _check(url: str, open_store: Callable[[str], StorageProvider]) -> Iterator[Finding]:
@@ -123,11 +123,11 @@ class Probe:
         listed = {file.path for file in self._timed(partial(self._storage.list, f"{self.folder}/listed"))}
         self._storage.delete(gone)
         after = {file.path for file in self._storage.list(f"{self.folder}/listed")}
-        mend = "use a store with strong consistency of listings; caches in front of it must be off"
+        fix = "use a store with strong consistency of listings; caches in front of it must be off"
         if listed != paths:
-            return failed(check, f"of {len(paths)} files just written, a listing has {len(listed & paths)}", mend)
+            return failed(check, f"of {len(paths)} files just written, a listing has {len(listed & paths)}", fix)
         if after != paths - {gone}:
-            return failed(check, "a file that was just deleted is still listed", mend)
+            return failed(check, "a file that was just deleted is still listed", fix)
         return ok(check, "listings show what was written and deleted just now")
 
     def _delete(self, check: str) -> Finding:
@@ -162,11 +162,11 @@ class Probe:
         modified_s = modified_us / 1e6
         # Many stores tell whole seconds.
         skew_s = max(before_s - 1 - modified_s, modified_s - after_s, 0.0)
-        mend = "set the clock of this machine (NTP), or that of the store"
+        fix = "set the clock of this machine (NTP), or that of the store"
         message = f"the store's clock and this one differ by {skew_s:.0f} s"
         if skew_s > UNUSABLE_SKEW_S:
-            return failed(check, message, mend)
-        return warning(check, message, mend) if skew_s > SKEWED_S else ok(check, "the store's clock agrees with ours")
+            return failed(check, message, fix)
+        return warning(check, message, fix) if skew_s > SKEWED_S else ok(check, "the store's clock agrees with ours")
 
     def _latency(self, check: str) -> Finding:
         median = statistics.median(self._times_ms)

@@ -17,7 +17,7 @@ class LayoutError(ArroyoError):
 def format_text(text: str, *, file: str) -> str:
     """The text in the canonical layout, with all its comments.
 
-    Formatting what was formatted changes nothing. Raises `InvalidPipelineError` for what is no YAML, and
+    Formatting what was formatted changes nothing. Raises `InvalidPipelineError` for what is not YAML, and
     `LayoutError` rather than return a text that means something else.
     """
     document = _read(text, file)

@@ -22,14 +22,14 @@ CODES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something that runs and is probably not meant: what, where, and how to mend it.
+    """Something that runs and is probably not meant: what, where, and how to fix it.
 
     `shows_line` is False where the line itself must not be repeated.
     """
 
     code: str
     message: str
-    mend: str
+    fix: str
     at: Location
     shows_line: bool = True
 

@@ -58,5 +58,5 @@ def _useless(ignore: _Ignore, code: str) -> Finding:
     return _finding(ignore, f"there is no {code} in this line", "take the comment away")
 
 
-def _finding(ignore: _Ignore, message: str, mend: str) -> Finding:
-    return Finding(code="unused-ignore", message=message, mend=mend, at=ignore.at)
+def _finding(ignore: _Ignore, message: str, fix: str) -> Finding:
+    return Finding(code="unused-ignore", message=message, fix=fix, at=ignore.at)

@@ -45,7 +45,7 @@ class _Asked:
                 code="missing-watermark",
                 message=f"{name!r} ({operator.spec.operator}) waits for watermarks, and none come with the rows of "
                 f"{names}: what it holds back comes when the data ends, if ever",
-                mend=f"put std.watermark between {names} and {name!r}",
+                fix=f"put std.watermark between {names} and {name!r}",
                 at=operator.spec.operator_at,
             )
 
@@ -65,7 +65,7 @@ class _Asked:
             yield Finding(
                 code="unbounded-state",
                 message=f"the state of {name!r} ({operator.spec.operator}) has no limit: {redact(answer.reason)}",
-                mend=redact(answer.mend),
+                fix=redact(answer.fix),
                 at=operator.spec.operator_at,
             )
 
@@ -77,7 +77,7 @@ class _Asked:
                 yield Finding(
                     code="unread-output",
                     message=f"no node reads {name}.{output}: the rows that {name!r} sets aside there are lost",
-                    mend=f"give a sink inputs: [{name}.{output}], or do not set them aside",
+                    fix=f"give a sink inputs: [{name}.{output}], or do not set them aside",
                     at=operator.spec.operator_at,
                 )
 
@@ -123,7 +123,7 @@ def _weak_sinks(pipeline: PlannedPipeline) -> Iterator[Finding]:
                 code="weak-sink",
                 message=f"{name!r} ({spec.operator}) gives {sink.level.label}, in a pipeline that is exactly once "
                 f"otherwise: {sink.reason}",
-                mend="use a sink that commits with the checkpoint, such as filesystem.sink, or a reader that can "
+                fix="use a sink that commits with the checkpoint, such as filesystem.sink, or a reader that can "
                 "bear it",
                 at=spec.operator_at,
             )

@@ -157,7 +157,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def describe_secret(text: str) -> str | None:
-    """What secret a text holds, None for none; a reference to the environment is no secret."""
+    """What secret a text holds, None for none; a reference to the environment is not a secret."""
     for pattern, what in ((_PASSWORD_IN_URL, "the password of a URL"), (_SECRET_IN_TEXT, "a password or a key")):
         if any(not REFERENCE.search(match["secret"]) for match in pattern.finditer(text)):
             return what
@@ -171,4 +171,4 @@ def _is_written_out(value: Scalar) -> bool:
 
 
 def _finding(message: str, at: Location) -> Finding:
-    return Finding(code="secret-in-clear", message=message, mend=_MEND, at=at, shows_line=False)
+    return Finding(code="secret-in-clear", message=message, fix=_MEND, at=at, shows_line=False)

@@ -21,7 +21,7 @@ def _parameters(pipeline: PlannedPipeline) -> Iterator[Finding]:
         yield Finding(
             code="unused-parameter",
             message=f"nothing uses the parameter {name!r}",
-            mend=f"write ${{{name}}} where its value belongs, or take it away",
+            fix=f"write ${{{name}}} where its value belongs, or take it away",
             at=pipeline.written.parameters[name].at,
         )
 
@@ -37,7 +37,7 @@ def _udfs(pipeline: PlannedPipeline) -> Iterator[Finding]:
             yield Finding(
                 code="unused-udf",
                 message=f"no node calls a function of {pin.key!r}, which has {functions}",
-                mend="call one, or take the bundle away",
+                fix="call one, or take the bundle away",
                 at=spec.at,
             )
 

@@ -10,7 +10,7 @@ from arroyo_devtools.reference.markdown import fenced, table
 _EXIT_CODES = (
     ("0", "All is well."),
     ("1", "Something failed."),
-    ("2", "There is something that you can mend: a pipeline, an argument, a missing plugin."),
+    ("2", "There is something that you can fix: a pipeline, an argument, a missing plugin."),
 )
 
 

@@ -25,7 +25,7 @@ FILE_NAME = "descriptors.binpb"
 def read_comments(config_type: type[Message]) -> Mapping[str, str]:
     """The comments of a message and of all it refers to, by full name; `enum.value` for the values of enums.
 
-    Empty where its package keeps none. Raises `PluginError` for a file that is no descriptor set.
+    Empty where its package keeps none. Raises `PluginError` for a file that is not a descriptor set.
     """
     comments: dict[str, str] = {}
     for package in _packages(config_type):
@@ -56,7 +56,7 @@ def _package_comments(package: str) -> Mapping[str, str]:
         try:
             found = FileDescriptorSet.FromString(content)
         except DecodeError as error:
-            raise PluginError(f"{FILE_NAME} of the package {package} is no descriptor set: make it anew") from error
+            raise PluginError(f"{FILE_NAME} of the package {package} is not a descriptor set: make it again") from error
         return {name: text for file in found.file for name, text in _file_comments(file)}
     return {}
 

@@ -1,4 +1,4 @@
-"""The fields of a config message as people are told of them."""
+"""The fields of a config message as people are told about them."""
 
 from __future__ import annotations
 

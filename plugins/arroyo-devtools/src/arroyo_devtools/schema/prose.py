@@ -6,7 +6,7 @@ A comment is prose. What it says in a fixed form is found again:
 - lines that begin with `Output:`, `Side outputs:` or `State:` begin a section, `Example:` begins YAML that goes on to
   the end;
 - in a field's comment, `Default: never.` says what happens where the field is not written, and
-  `Default: never; results come at the end.` also has a remark. A value is no prose: it is the option
+  `Default: never; results come at the end.` also has a remark. A value is not prose: it is the option
   `(arroyo_core.default)` of the field.
 """
 

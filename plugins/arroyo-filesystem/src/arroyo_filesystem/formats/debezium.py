@@ -114,7 +114,7 @@ def row_schema(envelope: pa.Schema) -> pa.Schema:
 
 
 def envelopes(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A line for each change of a batch of any stream; a row that is taken back and then added anew is one update."""
+    """A line for each change of a batch of any stream; a row that is taken back and then added again is one update."""
     mask = retract_mask(batch)
     rows = batch.drop_columns([UPDATING_META]) if UPDATING_META in batch.schema.names else batch
     places = np.arange(batch.num_rows)

@@ -130,7 +130,7 @@ class ListOf(Aggregate):
 class Recomputed(Aggregate):
     """A function that cannot take back rows, over the multiset of all rows that count.
 
-    The inner function sees the rows anew whenever a result is wanted, so its cost grows with the group.
+    The inner function sees the rows again whenever a result is wanted, so its cost grows with the group.
     """
 
     is_retractable = True

@@ -59,7 +59,7 @@ class AggregatePlan:
         return named | compile_expressions(expressions, self._schema, self._registry).columns
 
     def check(self) -> None:
-        """Type the filters; for plan time. Raises `ConfigError` at the first that is no condition."""
+        """Type the filters; for plan time. Raises `ConfigError` at the first that is not a condition."""
         for spec in self._specs:
             if not spec.filter:
                 continue

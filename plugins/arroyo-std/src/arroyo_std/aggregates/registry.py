@@ -203,7 +203,7 @@ def _user_function(spec: AggregateSpec, registry: Registry) -> AggregateUdf | No
         return found
     if found is not None and spec.function not in FUNCTIONS:
         raise ConfigError(
-            f"function {spec.function!r} is no aggregate: use it in std.project in front, or in 'filter'",
+            f"function {spec.function!r} is not an aggregate: use it in std.project in front, or in 'filter'",
             field=f"{spec.field}.function",
             value=spec.function,
         )

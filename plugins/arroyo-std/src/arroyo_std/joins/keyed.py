@@ -83,7 +83,7 @@ class KeyedTable:
     def rewrite(self, found: Found, *, is_changed: Mask, is_kept: Mask, after: pa.RecordBatch) -> None:
         """Let rows of `after`, those that are kept, take the place of the changed rows of `found`, row by row.
 
-        Tables delete by key and time: what else there is of a changed row's key and time is written anew, too.
+        Tables delete by key and time: what else there is of a changed row's key and time is written again, too.
         """
         groups = Groups.of_columns([pa.array(found.codes), pa.array(found.times)], len(found.codes))
         is_touched = np.zeros(groups.count, dtype=np.bool_)

@@ -93,7 +93,7 @@ class Side:
 class JoinLayout:
     """The sides of a join and its output: columns of the left, of the right, and those the join adds.
 
-    `omitted` are columns that do not go to the output, as the join adds them anew.
+    `omitted` are columns that do not go to the output, as the join adds them again.
     """
 
     def __init__(

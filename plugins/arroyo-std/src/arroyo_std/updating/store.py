@@ -212,7 +212,7 @@ class _Flush:
         self._keys = [key.take(first) for key in joined]
         self._appends, self._append_of = appends, groups.codes[: len(appends)]
         self._retracts, self._retract_of = retracts, groups.codes[len(appends) :]
-        # A column that is no key, because without keys there would be no rows.
+        # A column that is not a key, because without keys there would be no rows.
         lookup = pa.RecordBatch.from_arrays(
             [*self._keys, pa.nulls(self._count, pa.int64())], names=[*layout.keys, TIMER]
         )

@@ -17,7 +17,7 @@ from arroyo_std.windows.times import Times, times_us
 #: hold many values, and each merge looks at all of them.
 MERGE_BYTES = 4 * 2**20
 _BEFORE_ALL_US, _AFTER_ALL_US = -(2**63), 2**63 - 1
-#: A bin of a table is written anew as one part when so many epochs have written parts of it.
+#: A bin of a table is written again as one part when so many epochs have written parts of it.
 MERGE_PARTS = 16
 
 

@@ -1,4 +1,4 @@
-"""`std.tumbling_window` with early results: what a window holds so far, taken back and sent anew when it changes."""
+"""`std.tumbling_window` with early results: what a window holds so far, taken back and sent again when it changes."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def _order(codes: Codes, times_us: Times) -> Codes:
 def _running_max(codes: Codes, values: Times) -> Times:
     """The greatest value so far within each run of equal codes; codes ascend."""
     distinct, ranks = np.unique(values, return_inverse=True)
-    # Ranks are small, so the code can be added above them, and one running maximum starts anew at each code.
+    # Ranks are small, so the code can be added above them, and one running maximum starts over at each code.
     raised = ranks + codes * len(distinct)
     greatest: Times = distinct[np.maximum.accumulate(raised) - codes * len(distinct)]
     return greatest

@@ -200,7 +200,7 @@ class WindowOperator(ArrowOperator):
 
     @abstractmethod
     def display_window(self) -> list[tuple[str, str]]:
-        """What `display` tells of the window itself."""
+        """What `display` reports the window itself."""
 
     def on_start(self, ctx: OperatorContext) -> None:
         made_of = partial_input(ctx.input_schemas[0])

@@ -187,7 +187,7 @@ class _Compiler:
         known = tuple(sources)
         if name.text in known:
             return True
-        what = "is no source" if name.text in self.plan.nodes else "is no node of the pipeline"
+        what = "is not a source" if name.text in self.plan.nodes else "is not a node of the pipeline"
         self.mistakes.add_unknown(f"{name.text!r} {what}", at=name.at, name=name.text, choices=known)
         return False
 
@@ -235,7 +235,7 @@ class _Compiler:
             near = nearest(name.text, sides)
             self.mistakes.add(message, at=name.at, value=name.text, allowed=sides, suggestion=near)
             return
-        message = f"{name.text!r} is no node of the pipeline"
+        message = f"{name.text!r} is not a node of the pipeline"
         self.mistakes.add_unknown(message, at=name.at, name=name.text, choices=self.outlets)
 
 

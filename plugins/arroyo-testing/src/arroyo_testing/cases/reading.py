@@ -137,7 +137,7 @@ def _read_bytes(value: YamlValue, data_type: pa.DataType, what: str, mistakes: M
         try:
             data = bytes.fromhex(text) if entry.key == "hex" else base64.b64decode(text, validate=True)
         except (ValueError, binascii.Error):
-            mistakes.add(f"{what} is no {entry.key}", at=entry.value.at, value=shown(entry.value))
+            mistakes.add(f"{what} is not valid {entry.key}", at=entry.value.at, value=shown(entry.value))
             return UNREADABLE
     elif isinstance(value, Scalar) and isinstance(value.value, str):
         data = value.value.encode()

@@ -54,7 +54,7 @@ class _Case:
 
 @dataclass(frozen=True, slots=True)
 class OperatorCase(_Case):
-    """An operator that is no source. `inputs` has one item per input: its rows, or a `Stream`.
+    """An operator that is not a source. `inputs` has one item per input: its rows, or a `Stream`.
 
     With `is_ordered` the order of the rows counts too, at parallelism 1. For output in which a row replaces the one
     before it, `latest_by` names the columns that make its key: only the last row of each key is compared.

@@ -58,7 +58,7 @@ def _check_operator(subject: OperatorSubject, operator: ArrowOperator) -> None:
     least, most = operator.input_count()
     if given < least or (most is not None and given > most):
         raise ConformanceError(
-            f"{name}.input_count() is {(least, most)}, and its case has {given} inputs: mend one of the two"
+            f"{name}.input_count() is {(least, most)}, and its case has {given} inputs: fix one of the two"
         )
     schemas = subject.schemas
     subject.output_schema()

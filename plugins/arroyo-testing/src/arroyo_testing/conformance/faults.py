@@ -1,4 +1,4 @@
-"""What a check raises: the rule that is broken, what showed it, and how to mend it."""
+"""What a check raises: the rule that is broken, what showed it, and how to fix it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SINK_GUIDE = "docs/write-a-sink.md"
 
 
 class ConformanceError(AssertionError):
-    """A rule that a plugin breaks. The message names the fault and how to mend it; `details` is a traceback, if any."""
+    """A rule that a plugin breaks. The message names the fault and how to fix it; `details` is a traceback, if any."""
 
     def __init__(self, message: str, *, details: str = "") -> None:
         super().__init__(message)

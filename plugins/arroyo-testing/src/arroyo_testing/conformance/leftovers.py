@@ -34,27 +34,27 @@ def belongings() -> Belongings:
     return Belongings(frozenset(threading.enumerate()), _open_files(), frozenset(_children()))
 
 
-def check_leaves_nothing(name: str, run: Callable[[], object], *, mend: str) -> None:
+def check_leaves_nothing(name: str, run: Callable[[], object], *, fix: str) -> None:
     """Run twice, and look at what the second run adds: what a process has only once is nobody's leak."""
     with _own_folders():
         run()
     with _own_folders() as folders:
         before = belongings()
         run()
-        _wait_until_gone(name, before, mend)
+        _wait_until_gone(name, before, fix)
         # The harness has cleaned up its own; what is here is the operator's.
         strays = [path for folder in folders for path in sorted(folder.rglob("*"))]
         if strays:
             raise ConformanceError(
                 f"{name} leaves {_count(len(strays), 'file')} behind, such as {strays[0].name!r}: "
-                f"delete temporary files in {mend}"
+                f"delete temporary files in {fix}"
             )
 
 
-def _wait_until_gone(name: str, before: Belongings, mend: str) -> None:
+def _wait_until_gone(name: str, before: Belongings, fix: str) -> None:
     deadline = time.monotonic() + _PATIENCE_S
     while True:
-        fault = _first_leftover(before, belongings(), mend)
+        fault = _first_leftover(before, belongings(), fix)
         if fault is None:
             return
         if time.monotonic() >= deadline:
@@ -62,16 +62,16 @@ def _wait_until_gone(name: str, before: Belongings, mend: str) -> None:
         time.sleep(_LOOK_S)
 
 
-def _first_leftover(before: Belongings, after: Belongings, mend: str) -> str | None:
+def _first_leftover(before: Belongings, after: Belongings, fix: str) -> str | None:
     threads = sorted(thread.name for thread in after.threads - before.threads)
     if threads:
-        return f"{_count(len(threads), 'thread')} running, such as {threads[0]!r}: end and join it in {mend}"
+        return f"{_count(len(threads), 'thread')} running, such as {threads[0]!r}: end and join it in {fix}"
     children = after.children - before.children
     if children:
-        return f"{_count(len(children), 'child process')} running: end and wait for it in {mend}"
+        return f"{_count(len(children), 'child process')} running: end and wait for it in {fix}"
     opened = [target for number, target in after.files.items() if before.files.get(number) != target]
     if opened:
-        return f"{_count(len(opened), 'file')} open, such as {shown(opened[0])}: close it in {mend}"
+        return f"{_count(len(opened), 'file')} open, such as {shown(opened[0])}: close it in {fix}"
     return None
 
 

@@ -97,7 +97,7 @@ def check_any_parallelism(subject: OperatorSubject) -> None:
 
 
 def check_empty_batches(subject: OperatorSubject) -> None:
-    """Batches without rows change nothing, and an input that never has any is no error."""
+    """Batches without rows change nothing, and an input that never has any is not an error."""
     expected = subject.expected()
     how = "with empty batches"
     run = subject.run(with_empty_batches(subject.script(), subject.streams), doing=how)

@@ -41,7 +41,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """A checkpoint, after which all instances are thrown away and made anew, as many as `parallelism`."""
+    """A checkpoint, after which all instances are thrown away and made again, as many as `parallelism`."""
 
     parallelism: int | None = None
 

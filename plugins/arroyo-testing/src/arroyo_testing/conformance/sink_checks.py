@@ -38,7 +38,7 @@ class SinkLife:
         self.harness = ParallelHarness(self.subject.operator, inputs=self.subject.schemas, parallelism=parallelism)
 
     def __enter__(self) -> SinkLife:
-        # What a crash leaves open is closed by nobody: that is no leak of the sink.
+        # What a crash leaves open is closed by nobody: that is not a leak of the sink.
         self._quiet = warnings.catch_warnings()
         self._quiet.__enter__()
         warnings.simplefilter("ignore", ResourceWarning)
@@ -85,10 +85,10 @@ class SinkLife:
             outcome.keep_latest(self._case.latest_by)
         return outcome
 
-    def expect(self, steps: Sequence[Step], when: str, mend: str) -> None:
+    def expect(self, steps: Sequence[Step], when: str, fix: str) -> None:
         found = difference(self.rows(steps), self.visible())
         if found is not None:
-            raise ConformanceError(f"{self.name} shows other rows than it was given {when}: {found}. {mend}")
+            raise ConformanceError(f"{self.name} shows other rows than it was given {when}: {found}. {fix}")
 
 
 def check_every_row_once(case: SinkCase, registry: Registry) -> None:
@@ -108,23 +108,23 @@ def check_every_row_once(case: SinkCase, registry: Registry) -> None:
 def check_nothing_visible_before_its_commit(case: SinkCase, registry: Registry) -> None:
     """What is not committed is not visible: neither while the epoch runs, nor after its checkpoint."""
     with committing(case, registry) as life:
-        mend = f"Stage rows where nobody looks, and publish them in handle_commit: see {GUIDE}"
+        fix = f"Stage rows where nobody looks, and publish them in handle_commit: see {GUIDE}"
         first, second, *_ = split_steps(life.steps, 2)
         life.feed(first)
-        life.expect([], "before the first checkpoint", mend)
+        life.expect([], "before the first checkpoint", fix)
         staged = life.harness.checkpoint()
-        life.expect([], "after the checkpoint and before its commit", mend)
+        life.expect([], "after the checkpoint and before its commit", fix)
         life.commit(staged)
-        life.expect(first, "after the first commit", mend)
+        life.expect(first, "after the first commit", fix)
         life.harness.restore()
         life.feed(second)
-        life.expect(first, "while the second epoch runs", mend)
+        life.expect(first, "while the second epoch runs", fix)
 
 
 def check_commit_twice(case: SinkCase, registry: Registry) -> None:
     """A driver that crashes during a commit does it again: the second time must change nothing."""
     with committing(case, registry) as life:
-        mend = (
+        fix = (
             "A commit may be repeated: give what an epoch publishes a name that follows from the epoch, and do nothing "
             f"where it is there already: see {GUIDE}"
         )
@@ -133,48 +133,48 @@ def check_commit_twice(case: SinkCase, registry: Registry) -> None:
         staged = life.harness.checkpoint()
         life.commit(staged)
         life.commit(staged)
-        life.expect(first, "when an epoch is committed twice", mend)
+        life.expect(first, "when an epoch is committed twice", fix)
         life.harness.restore()
         life.commit(staged)
-        life.expect(first, "when an epoch is committed again after a restart", mend)
+        life.expect(first, "when an epoch is committed again after a restart", fix)
         life.feed(second)
         life.commit(life.harness.checkpoint())
-        life.expect([*first, *second], "in the epoch after one that was committed twice", mend)
+        life.expect([*first, *second], "in the epoch after one that was committed twice", fix)
 
 
 def check_commit_after_a_crash(case: SinkCase, registry: Registry) -> None:
     """A crash between checkpoint and commit: a fresh sink commits from the checkpoint alone, and goes on."""
     with committing(case, registry) as life:
-        mend = f"All that a commit needs must be in its commit data, not in the instance: see {GUIDE}"
+        fix = f"All that a commit needs must be in its commit data, not in the instance: see {GUIDE}"
         first, second, *_ = split_steps(life.steps, 2)
         life.feed(first)
         staged = life.harness.checkpoint()
         life.harness.crash()
         life.commit(staged)
-        life.expect(first, "when a fresh instance commits after a crash", mend)
+        life.expect(first, "when a fresh instance commits after a crash", fix)
         life.feed(second)
         life.commit(life.harness.checkpoint())
-        life.expect([*first, *second], "in the epoch after a crash", mend)
+        life.expect([*first, *second], "in the epoch after a crash", fix)
 
 
 def check_aborted_epochs_leave_nothing(case: SinkCase, registry: Registry) -> None:
     """An epoch that is lost, or that is run twice, shows none of its rows twice."""
     with committing(case, registry) as life:
-        mend = f"What an attempt stages must not be published by another: name it in the commit data: see {GUIDE}"
+        fix = f"What an attempt stages must not be published by another: name it in the commit data: see {GUIDE}"
         first, second, *_ = split_steps(life.steps, 2)
         life.feed(first)
         life.commit(life.harness.checkpoint())
         life.harness.restore()
         life.feed(second)
         life.harness.crash()
-        life.expect(first, "after an epoch was lost in a crash", mend)
+        life.expect(first, "after an epoch was lost in a crash", fix)
         life.feed(second)
         life.harness.checkpoint(is_lost=True)
         life.harness.crash()
-        life.expect(first, "after an epoch was lost whose checkpoint was written and never published", mend)
+        life.expect(first, "after an epoch was lost whose checkpoint was written and never published", fix)
         life.feed(second)
         life.commit(life.harness.checkpoint())
-        life.expect([*first, *second], "when an epoch was lost and run again", mend)
+        life.expect([*first, *second], "when an epoch was lost and run again", fix)
 
 
 @contextmanager

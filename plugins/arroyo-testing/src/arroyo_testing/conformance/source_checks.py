@@ -77,19 +77,19 @@ def check_crash_at_any_boundary(subject: SourceSubject) -> None:
     expected = read_all(subject)
     rows = max(1, expected.row_count // 7)
     how = f"when every epoch of {rows} rows is lost once and run again"
-    mend = f"A source must read from its table alone, not from an attribute, a global or the outside: see {GUIDE}"
-    _same(subject, expected, read_all(subject, rows=rows, lost=1, doing=how), how, mend)
+    fix = f"A source must read from its table alone, not from an attribute, a global or the outside: see {GUIDE}"
+    _same(subject, expected, read_all(subject, rows=rows, lost=1, doing=how), how, fix)
 
 
 def check_any_parallelism(subject: SourceSubject) -> None:
     """Two or three subtasks, and more or fewer at every epoch, share out the rows: each comes once."""
     expected = read_all(subject)
     few = max(1, expected.row_count // 8)
-    mend = f"Key positions by what is read (a file, a split), not by the subtask, and share these out: see {GUIDE}"
+    fix = f"Key positions by what is read (a file, a split), not by the subtask, and share these out: see {GUIDE}"
     for parallelisms in ((2,), (3,), (1, 3, 2)):
         for rows in (None, few):
             how = f"at parallelism {', '.join(map(str, parallelisms))}" + (f" in epochs of {rows} rows" if rows else "")
-            _same(subject, expected, read_all(subject, rows=rows, parallelisms=parallelisms, doing=how), how, mend)
+            _same(subject, expected, read_all(subject, rows=rows, parallelisms=parallelisms, doing=how), how, fix)
 
 
 def check_keeps_its_budget(subject: SourceSubject) -> None:
@@ -165,8 +165,8 @@ def check_selects_columns(subject: SourceSubject) -> None:
         how = f"when only {', '.join(left.names)} are wanted"
         got = read_all(subject, select=select, doing=how)
         wanted = projected(expected, frozenset(left.names))
-        mend = "is_selective() promises the columns of ctx.output_schema: emit these, or return False"
-        _same(subject, wanted, got, how, mend)
+        fix = "is_selective() promises the columns of ctx.output_schema: emit these, or return False"
+        _same(subject, wanted, got, how, fix)
 
 
 def check_says_when_idle(subject: SourceSubject) -> None:
@@ -212,10 +212,10 @@ def _budgets(rows: int) -> list[int]:
     return sorted({least, max(least, rows // 7), max(least, rows - 1)})
 
 
-def _same(subject: SourceSubject, expected: Outcome, got: Outcome, how: str, mend: str) -> None:
+def _same(subject: SourceSubject, expected: Outcome, got: Outcome, how: str, fix: str) -> None:
     found = difference(expected, got)
     if found is not None:
-        raise ConformanceError(f"{subject.name} gives other rows {how}: {found}. {mend}")
+        raise ConformanceError(f"{subject.name} gives other rows {how}: {found}. {fix}")
 
 
 SOURCE_CHECKS: Mapping[str, Callable[[SourceSubject], None]] = {

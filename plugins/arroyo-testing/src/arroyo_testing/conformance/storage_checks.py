@@ -83,7 +83,7 @@ def check_listing(case: StorageCase) -> None:
 
 
 def check_deletes(case: StorageCase) -> None:
-    """A deleted file is gone at once, from reads and listings; to delete it again is no error."""
+    """A deleted file is gone at once, from reads and listings; to delete it again is not an error."""
     with _opened(case) as (storage, folder):
         path = f"{folder}/old"
         storage.write(path, b"content")

@@ -71,7 +71,7 @@ class Subject:
 
 
 class OperatorSubject(Subject):
-    """An operator that is no source."""
+    """An operator that is not a source."""
 
     def __init__(self, case: OperatorCase, registry: Registry, folder: Path) -> None:
         super().__init__(case, registry, folder)
@@ -151,7 +151,7 @@ class SourceSubject(Subject):
     def source(self) -> SourceOperator:
         made = self.make().source
         if made is None:
-            raise ConformanceError(f"{self.case.operator} is no source: declare it as an OperatorCase or a SinkCase")
+            raise ConformanceError(f"{self.case.operator} is not a source: declare it as an OperatorCase or a SinkCase")
         return made
 
 

@@ -155,7 +155,7 @@ def _checks_of(case: Case) -> list[tuple[str, Runner]]:
             return [(name, _on_case(check)) for name, check in FORMAT_CHECKS.items()]
         case StorageCase():
             return [(name, _on_case_alone(check)) for name, check in STORAGE_CHECKS.items()]
-    raise TypeError(f"{case!r} is no case")
+    raise TypeError(f"{case!r} is not a case")
 
 
 def _on_operator(check: Callable[[OperatorSubject], None]) -> Runner:
@@ -188,12 +188,12 @@ def _operator_leaves_nothing(subject: OperatorSubject) -> None:
     """Threads, files and processes end with the operator: at every restart, and at the end of the data."""
     script = subject.script()
     script = restart_at(script, len(script) // 2)
-    check_leaves_nothing(subject.name, lambda: subject.run(script), mend="on_close()")
+    check_leaves_nothing(subject.name, lambda: subject.run(script), fix="on_close()")
 
 
 def _source_leaves_nothing(subject: SourceSubject) -> None:
     """Threads, files and processes end with the source: at the end of every epoch."""
-    check_leaves_nothing(subject.name, lambda: read_all(subject, rows=20), mend="on_close()")
+    check_leaves_nothing(subject.name, lambda: read_all(subject, rows=20), fix="on_close()")
 
 
 _OPERATOR: list[tuple[str, Runner]] = [
