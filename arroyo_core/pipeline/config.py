@@ -32,6 +32,7 @@ from arroyo_core.pipeline.field_options import (
     choices_of,
     enum_names,
     format_limit,
+    has_default,
     has_option,
     is_map,
     limit,
@@ -129,8 +130,10 @@ class _Reader:
                 continue
             if isinstance(entry.value, Scalar) and entry.value.is_null and not accepts_null(field):
                 continue
-            written[field.name] = entry
             oneof = field.containing_oneof
+            if field.type == _F.TYPE_STRING and oneof is not None and has_default(oneof) and _is_blank(entry.value):
+                continue
+            written[field.name] = entry
             if oneof is not None:
                 other = oneofs.setdefault(oneof.name, entry)
                 if other is not entry:
@@ -285,6 +288,11 @@ class _Reader:
             allowed=known,
             suggestion=nearest(value.written, known) if isinstance(value, Scalar) else None,
         )
+
+
+def _is_blank(value: YamlValue) -> bool:
+    """Whether it is a text without anything in it: `${EXPRESSION:-}`."""
+    return isinstance(value, Scalar) and value.typed_value == ""
 
 
 def _is_empty(value: YamlValue) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor, OneofDescriptor
 
-from arroyo_core.api.config_defaults import OptionError, enum_names
+from arroyo_core.api.config_defaults import OptionError, default_text, enum_names
 from arroyo_core.api.units import format_bytes, format_duration_us
 from arroyo_core.proto import options_pb2
 
@@ -17,6 +17,7 @@ __all__ = [
     "choices_of",
     "enum_names",
     "format_limit",
+    "has_default",
     "has_option",
     "has_unit",
     "is_map",
@@ -41,6 +42,12 @@ def writable_fields(descriptor: Descriptor) -> dict[str, FieldDescriptor]:
 def has_option(field: FieldDescriptor, option: Any) -> bool:
     """Whether a field is marked with one of the options that are true or false."""
     return bool(field.GetOptions().Extensions[option])
+
+
+def has_default(oneof: OneofDescriptor) -> bool:
+    """Whether one of the fields that exclude each other has a default: then an empty text counts as not written."""
+    # An `optional` field is alone in a oneof of its own.
+    return len(oneof.fields) > 1 and any(default_text(field) is not None for field in oneof.fields)
 
 
 def has_unit(field: FieldDescriptor) -> bool:

@@ -4,9 +4,11 @@ from datetime import timedelta
 
 import pyarrow as pa
 import pytest
+from arroyo_std.std_pb2 import WatermarkConfig
 
 from arroyo_core.api import END_OF_TIME_US, ArroyoSchema, Watermark
 from arroyo_core.errors import ConfigError
+from arroyo_core.testing.conformance.configs import read_message
 
 SECOND = 1_000_000
 TIME = pa.timestamp("us", tz="UTC")
@@ -211,3 +213,17 @@ def test_a_stream_without_event_time_needs_a_column(make):
 def test_the_plan_shows_what_was_decided(make):
     fields = dict(make("std.watermark", column="at", idle_time=5 * SECOND).display().fields)
     assert fields == {"column": "at", "max lateness": "0:00:01", "period": "0:00:01", "idle time": "0:00:05"}
+
+
+@pytest.mark.parametrize(
+    ("config", "kind", "lateness_us"),
+    [
+        ({}, "max_lateness", 1_000_000),
+        ({"expression": ""}, "max_lateness", 1_000_000),
+        ({"expression": "", "max_lateness": "5s"}, "max_lateness", 5_000_000),
+        ({"expression": "at"}, "expression", 0),
+    ],
+)
+def test_an_expression_that_is_empty_is_none(config, kind, lateness_us):
+    message = read_message("std.watermark", config, WatermarkConfig)
+    assert (message.WhichOneof("lateness"), message.max_lateness) == (kind, lateness_us)

@@ -177,3 +177,17 @@ def test_an_operator_of_a_plugin_that_is_not_installed_is_the_only_mistake(probl
     text = "name: x\nnodes:\n  - {id: a, operator: acme.enrich, inputs: [b], config: {anything: [1]}}\n"
     (problem,) = problems(text)
     assert problem.startswith("nodes.0.operator")
+
+
+@pytest.mark.parametrize(
+    ("config", "is_valid"),
+    [
+        ("{expression: at, max_lateness: 5s}", False),
+        ('{expression: "", max_lateness: 5s}', True),
+        ("{expression: null, max_lateness: 5s}", True),
+        ("{expression: at}", True),
+    ],
+)
+def test_fields_that_exclude_each_other_are_told_where_both_are_written(problems, config, is_valid):
+    node = f"  - {{id: w, operator: std.watermark, inputs: [s], config: {config}}}"
+    assert (problems(f"name: x\nnodes:\n{node}\n") == []) == is_valid

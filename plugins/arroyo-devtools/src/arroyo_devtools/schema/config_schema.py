@@ -12,6 +12,7 @@ from arroyo_core.pipeline.field_options import (
     INT_RANGES,
     accepts_null,
     enum_names,
+    has_default,
     has_option,
     has_unit,
     is_map,
@@ -165,14 +166,15 @@ def _required_keywords(descriptor: Descriptor) -> Schema:
 
 def _exclusions(descriptor: Descriptor) -> Schema:
     """Of the fields of a `oneof` only one may be given."""
-    written = {"not": {"type": "null"}}
     pairs = [
-        (first.name, second.name)
+        ((first.name, second.name), {"not": {"enum": [None, ""]} if has_default(oneof) else {"type": "null"}})
         for oneof in descriptor.oneofs
         for place, first in enumerate(oneof.fields)
         for second in oneof.fields[place + 1 :]
     ]
-    excluded = [{"type": "object", "required": [*pair], "properties": dict.fromkeys(pair, written)} for pair in pairs]
+    excluded = [
+        {"type": "object", "required": [*pair], "properties": dict.fromkeys(pair, written)} for pair, written in pairs
+    ]
     return {"not": {"anyOf": excluded}} if excluded else {}
 
 
