@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pyarrow as pa
 import pytest
+from arroyo_core.testing.conformance.configs import read_message
 from arroyo_std.std_pb2 import WatermarkConfig
 
 from arroyo_core.api import END_OF_TIME_US, ArroyoSchema, Watermark
 from arroyo_core.errors import ConfigError
-from arroyo_core.testing.conformance.configs import read_message
 
 SECOND = 1_000_000
 TIME = pa.timestamp("us", tz="UTC")
