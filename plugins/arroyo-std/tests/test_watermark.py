@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pyarrow as pa
 import pytest
-from arroyo_core.testing.conformance.configs import read_message
 from arroyo_std.std_pb2 import WatermarkConfig
+from arroyo_testing.conformance.configs import read_message
 
 from arroyo_core.api import END_OF_TIME_US, ArroyoSchema, Watermark
 from arroyo_core.errors import ConfigError
