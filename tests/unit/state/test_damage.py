@@ -91,7 +91,7 @@ def test_a_missing_data_file_is_named_with_the_checkpoint_that_is_still_whole(st
 def test_going_back_to_a_whole_checkpoint_is_done_only_on_request(stored):
     path = paths.checkpoint_metadata("job", EPOCH)
     job = Life(dict_storage(damaged(stored, path, b"garbage"))).job
-    with pytest.raises(StateError, match="no metadata file of this format"):
+    with pytest.raises(StateError, match="not a metadata file of this format"):
         job.backend.resolve_latest()
     resolution = job.backend.resolve_latest(allow_fallback=True)
     assert resolution.checkpoint.epoch == EPOCH - 1

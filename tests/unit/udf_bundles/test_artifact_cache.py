@@ -158,11 +158,14 @@ def test_entries_that_change_while_they_are_read_are_never_given_out(cache, stor
     thread = threading.Thread(target=attack)
     thread.start()
     try:
-        assert all(load(cache, store) == DATA for _ in range(300))
+        loads = 0
+        # Until the attacker has been seen at least once: a busy machine may let it wait.
+        while loads < 300 or store.fetches == 1:
+            assert load(cache, store) == DATA
+            loads += 1
     finally:
         done.set()
         thread.join()
-    assert store.fetches > 1
 
 
 RACER = """

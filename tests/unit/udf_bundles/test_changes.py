@@ -7,6 +7,7 @@ import re
 import pytest
 
 from arroyo_core.api import Origin
+from arroyo_core.cli import options
 from arroyo_core.cli import plan as plan_command
 from arroyo_core.cli.main import main
 from arroyo_core.pipeline import UdfKind, UdfPin, plan_pipeline
@@ -205,7 +206,8 @@ def test_the_record_of_accepted_changes_is_bounded():
 
 
 def test_plan_against_shows_the_change(life, bundles, tmp_path, pipeline, plugins, monkeypatch, capsys):
-    monkeypatch.setattr(plan_command, "installed_plugins", lambda: plugins)
+    for module in (options, plan_command):
+        monkeypatch.setattr(module, "installed_plugins", lambda: plugins)
     path = tmp_path / "greeting.zip"
     path.write_bytes(bundles[0])
     life(path, epochs=1)

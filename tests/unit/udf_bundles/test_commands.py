@@ -73,7 +73,7 @@ def test_what_is_no_bundle_is_not_pushed(run, tmp_path):
     (tmp_path / "x.zip").write_bytes(b"PK no")
     code, _, err = run("push", tmp_path / "x.zip", tmp_path / "store")
     assert code == 2
-    assert "no readable zip archive" in err
+    assert "not a readable zip archive" in err
     assert not (tmp_path / "store").exists()
 
 
