@@ -13,7 +13,10 @@ GUIDE = "docs/on-a-cluster.md"
 #: The last attempt of the task that made the job fail.
 _HOST = re.compile(r"Lost task \S+ in stage \S+ \(TID \d+\) \((?P<host>\S+) executor \S+\)")
 #: At the end of a traceback, or instead of one: from the Python that was to run the daemon.
-_MODULE = re.compile(r"(?:ModuleNotFoundError|(?P<python>\S+)): No module named '?(?P<module>[\w.]+)'?")
+_MODULE = re.compile(
+    r"(?:(?:(?P<python>\S+): Error while finding module specification for \S+ \()?ModuleNotFoundError"
+    r"|(?P<program>\S+)): No module named '?(?P<module>[\w.]+)'?"
+)
 _NO_PYTHON = re.compile(r'Cannot run program "(?P<python>[^"]+)"')
 _OTHER_PYTHON = re.compile(
     r"PYTHON_VERSION_MISMATCH\] Python in worker has different version: (?P<worker>[\d.]+) than that in driver: "
@@ -65,7 +68,8 @@ def _without_module(text: str, host: str) -> str | None:
     found = _MODULE.search(said)
     if found is None:
         return None
-    python = f" ({found['python']})" if found["python"] else ""
+    program = found["python"] or found["program"]
+    python = f" ({program})" if program else ""
     return (
         f"executors have no {_distribution(found['module'])}{host}{python}: install the driver's packages there, or "
         "name a Python that has them with --conf spark.pyspark.python=PATH or PYSPARK_PYTHON"

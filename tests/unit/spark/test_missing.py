@@ -20,7 +20,8 @@ NO_DAEMON = (
     LOST
     + """org.apache.spark.SparkException:
 Error from python worker:
-  /usr/bin/python3: No module named arroyo_core.spark.daemon_entry
+  /usr/bin/python3: Error while finding module specification for 'arroyo_core.spark.daemon_entry' \
+(ModuleNotFoundError: No module named 'arroyo_core')
 PYTHONPATH was:
   /opt/spark/python/lib/pyspark.zip
 org.apache.spark.SparkException: EOFException occurred while reading the port number from daemon_entry's stdout.
