@@ -160,7 +160,7 @@ def _commit(files: Any, path: Path, config: dict[str, Any], harness: Any) -> Non
 
     class Context:
         task_info = TASK
-        table_manager = harness._state.open(source, TASK).manager
+        table_manager = harness._state.open(source, TASK, ()).manager
 
     source.handle_commit(harness._state.epoch - 1, commit_data(harness._state.metadata), Context())
 
