@@ -46,6 +46,14 @@ def arroyo_add_command(commands: Any) -> None:
 
 
 @hookspec
+def arroyo_format() -> Sequence[Any]:
+    """Formats of messages and files: `arroyo_formats.Format`s, which every connector finds by name.
+
+    Called once per process, by the first connector that looks for a format.
+    """
+
+
+@hookspec
 def arroyo_storage() -> Sequence[Any]:
     """Kinds of storage for checkpoints: `arroyo_core.state.StorageKind`s, each for some protocols of URLs.
 

@@ -1,0 +1,133 @@
+"""The setting `format` of a connector: a name, or a mapping with the name and the format's own settings."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from google.protobuf import json_format, struct_pb2
+from google.protobuf.message import Message
+
+from arroyo_core.api import with_defaults
+from arroyo_core.errors import ConfigError, PluginError
+from arroyo_core.plugin import PluginSet, installed_plugins
+from arroyo_formats.format import Format, MessageReader, MessageWriter
+
+_NAME = "name"
+
+
+@dataclass(frozen=True, slots=True)
+class FormatChoice:
+    """A format with its settings, as a connector's config has them."""
+
+    format: Format
+    settings: Message
+
+    @property
+    def name(self) -> str:
+        return self.format.name
+
+    def resolve(self) -> FormatChoice:
+        """The choice that executors are sent; on the driver, once."""
+        try:
+            return FormatChoice(self.format, self.format.resolve(self.settings))
+        except ConfigError as error:
+            raise _within_format(error) from error
+
+    def schema(self, declared: pa.Schema | None) -> pa.Schema:
+        return self.format.schema(self.settings, declared)
+
+    def reader(self, schema: pa.Schema) -> MessageReader:
+        return self.format.reader(self.settings, schema)
+
+    def writer(self, schema: pa.Schema) -> MessageWriter:
+        return self.format.writer(self.settings, schema)
+
+    def to_value(self) -> struct_pb2.Value:
+        """What `read_choice` makes this choice of: for resolved configs."""
+        settings = json_format.MessageToDict(self.settings, preserving_proto_field_name=True)
+        value = struct_pb2.Value()
+        value.struct_value.update({_NAME: self.name, **settings})
+        return value
+
+
+def read_choice(
+    value: struct_pb2.Value, *, default: str | None = None, plugins: PluginSet | None = None
+) -> FormatChoice:
+    """The format that a config's field `format` names; raises `ConfigError` with the path of what is wrong."""
+    name, written = _split(value, default)
+    found = find_format(name, plugins)
+    settings = found.settings_type()
+    for key, item in written.items():
+        _read_setting(settings, key, item)
+    return FormatChoice(found, with_defaults(settings))
+
+
+def find_format(name: str, plugins: PluginSet | None = None) -> Format:
+    """The format of this name; raises `ConfigError` that lists all, `PluginError` where two distributions claim it."""
+    formats = installed_formats(plugins)
+    if name not in formats:
+        near = difflib.get_close_matches(name, formats, n=1)
+        raise ConfigError(
+            f"there is no format {name!r}",
+            field="format",
+            value=name,
+            allowed=sorted(formats),
+            suggestion=near[0] if near else None,
+        )
+    return formats[name]
+
+
+def installed_formats(plugins: PluginSet | None = None) -> Mapping[str, Format]:
+    """All formats of this environment, by name."""
+    plugins = plugins or installed_plugins()
+    found: dict[str, tuple[Format, Any]] = {}
+    for item, origin in plugins.hooks.collect("arroyo_format", Format):
+        if item.name in found:
+            raise PluginError(f"format {item.name!r} is claimed by {found[item.name][1]} and by {origin}")
+        found[item.name] = (item, origin)
+    return {name: item for name, (item, _) in found.items()}
+
+
+def _split(value: struct_pb2.Value, default: str | None) -> tuple[str, dict[str, Any]]:
+    plain = json_format.MessageToDict(value) if value.WhichOneof("kind") else None
+    if plain is None:
+        if default is None:
+            raise ConfigError("format is needed", field="format", allowed=sorted(installed_formats()))
+        return default, {}
+    if isinstance(plain, str):
+        return plain, {}
+    if isinstance(plain, dict) and isinstance(plain.get(_NAME, default), str):
+        return str(plain.pop(_NAME, default)), plain
+    raise ConfigError(
+        "a format is a name, such as json, or a mapping with its name and settings, such as {name: csv, delimiter: ';'}",
+        field="format",
+        value=str(plain),
+    )
+
+
+def _read_setting(settings: Message, key: str, item: Any) -> None:
+    fields = [field.name for field in settings.DESCRIPTOR.fields]
+    if key not in fields:
+        near = difflib.get_close_matches(key, fields, n=1)
+        raise ConfigError(
+            f"there is no setting {key!r} of this format",
+            field=f"format.{key}",
+            value=key,
+            allowed=fields,
+            suggestion=near[0] if near else None,
+        )
+    try:
+        json_format.ParseDict({key: item}, settings)
+    except json_format.ParseError as error:
+        reason = str(error).rpartition(": ")[2]
+        raise ConfigError(f"{key} cannot be {item!r}: {reason}", field=f"format.{key}", value=str(item)) from error
+
+
+def _within_format(error: ConfigError) -> ConfigError:
+    """The same mistake, with a path that begins at the connector's config."""
+    path = f"format.{error.field}" if error.field else "format"
+    return ConfigError(error.message, field=path, value=error.value, allowed=error.allowed, suggestion=error.suggestion)

@@ -1,0 +1,1 @@
+"""Kafka topics as source, sink and lookup table of pipelines."""
