@@ -103,7 +103,7 @@ def _split(value: struct_pb2.Value, default: str | None) -> tuple[str, dict[str,
     if isinstance(plain, dict) and isinstance(plain.get(_NAME, default), str):
         return str(plain.pop(_NAME, default)), plain
     raise ConfigError(
-        "a format is a name, such as json, or a mapping with its name and settings, such as {name: csv, delimiter: ';'}",
+        "a format is a name, such as json, or a mapping with its name and settings: {name: csv, delimiter: ';'}",
         field="format",
         value=str(plain),
     )

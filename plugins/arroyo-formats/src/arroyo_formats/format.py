@@ -1,7 +1,7 @@
 """What a format is: the contract between formats and connectors.
 
 A connector moves bytes, and says where they came from. A format knows what the bytes mean. Connectors find formats by
-name (`arroyo_formats.find_format`), so that a format of another distribution (hook `arroyo_format`) works in all of them.
+name (`arroyo_formats.find_format`), so that a format of another distribution works in all of them.
 """
 
 from __future__ import annotations
