@@ -2,7 +2,7 @@
 
     python -m arroyo_kafka.broker [--port 9092] [--version 4.1.0]
 
-The server comes from Maven Central, once, through the Ivy that pyspark brings, and is kept in a cache. It needs Java 17.
+The server comes from Maven Central, once, through the Ivy that pyspark brings, and is kept in a cache. Needs Java 17.
 It is not for production: one node, no replicas, no security but what a test configures.
 """
 
