@@ -264,6 +264,7 @@ class JobSteps:
 
     def _commit(self, checkpoint: CheckpointMetadata) -> Mapping[str, OperatorMetrics]:
         """Have every sink commit, then mark the epoch; what they counted and warned of, by operator id."""
+
         def begin(node_id: str) -> None:
             self.doing = f"the commit of epoch {checkpoint.epoch} by {node_id!r}"
 

@@ -72,7 +72,7 @@ class Ownership:
             )
 
     def is_of_another_life(self, generations: Iterable[int]) -> bool:
-        """Whether the state was removed since the claim: of all claims there is none, or the newest is of another job."""
+        """Whether the state was removed since the claim: no claim is there, or the newest is of another incarnation."""
         if self._claim is None:
             return False
         newest = max(generations, default=0)
