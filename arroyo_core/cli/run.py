@@ -28,6 +28,7 @@ from arroyo_core.runtime.stop import StopSignal
 from arroyo_core.spark.pipeline import Pipeline
 from arroyo_core.spark.session import leave_spark, start_spark
 from arroyo_core.spark.target import resolve_target
+from arroyo_core.state import default_warm_cache
 
 
 def run(args: argparse.Namespace) -> int:
@@ -84,7 +85,7 @@ def _run(
             resources.enter_context(MetricsServer(metrics, args.metrics_port))
         spark, executor = None, None
         if args.in_process:
-            executor = LocalExecutor(pipeline.plugins)
+            executor = LocalExecutor(pipeline.plugins, cache=default_warm_cache())
         else:
             print(f"{plan.job_id}: starting Spark ({resolve_target(args.master, conf)})", file=sys.stderr, flush=True)
             spark = start_spark(plan.job_id, master=args.master, conf=conf, is_quiet=not args.debug, workers=plan.width)

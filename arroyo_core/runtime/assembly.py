@@ -31,7 +31,6 @@ from arroyo_core.runtime.sources import SourceNode
 from arroyo_core.runtime.stop import StopFile
 from arroyo_core.runtime.tables import OperatorTables, TableOpener
 from arroyo_core.runtime.watermarks import Channel
-from arroyo_core.state import default_warm_cache
 
 
 def construct(node: Node, plugins: PluginSet) -> ConstructedOperator:
@@ -81,11 +80,11 @@ class WaveAssembly:
         self._plugins = plugins_for(plan, environment.plugins)
         self._writer = writer
         self.stopwatch = Stopwatch()
-        # Whichever process of this host gets the subtask next continues from what this one wrote.
         self._tables = TableOpener(
             request.storage_url,
             request.checkpoints,
-            default_warm_cache(),
+            cache=environment.cache,
+            pool=environment.pool,
             is_concurrent=environment.is_concurrent,
             incarnation=request.incarnation,
             clock=environment.clock,

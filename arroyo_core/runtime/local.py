@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 
 from arroyo_core.api import Clock
 from arroyo_core.pipeline.plan import Plan
@@ -14,14 +15,28 @@ from arroyo_core.runtime.frames import Frame, FrameKind
 from arroyo_core.runtime.heartbeats import Beat
 from arroyo_core.runtime.request import EpochRequest, TaskEnvironment
 from arroyo_core.runtime.wave import run_wave
+from arroyo_core.state import WarmCache
 
 
 class LocalExecutor:
-    """Does what Spark does for `arroyo run`: moves frames to their partitions, wave after wave."""
+    """Does what Spark does for `arroyo run`: moves frames to their partitions, wave after wave.
 
-    def __init__(self, plugins: PluginSet, clock: Clock | None = None) -> None:
+    Without a `cache` every epoch reads state from storage; executors have `default_warm_cache`. A `pool` takes the
+    place of the threads that read and write files of state.
+    """
+
+    def __init__(
+        self,
+        plugins: PluginSet,
+        clock: Clock | None = None,
+        *,
+        cache: WarmCache | None = None,
+        pool: Executor | None = None,
+    ) -> None:
         self._plugins = plugins
         self._clock = clock
+        self._cache = cache
+        self._pool = pool
         self._attempts = itertools.count(1)
         #: Says where the running task is.
         self._look: Callable[[], Beat] | None = None
@@ -56,6 +71,8 @@ class LocalExecutor:
             plugins=self._plugins,
             clock=self._clock or task_clock(request),
             on_begin=self._begin,
+            cache=self._cache,
+            pool=self._pool,
         )
         try:
             return list(run_wave(plan, wave, request, environment, frames))

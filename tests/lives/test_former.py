@@ -17,7 +17,6 @@ FIXTURES = Path(__file__).parent / "fixtures"
 
 @pytest.fixture
 def folder(monkeypatch):
-    monkeypatch.setenv("ARROYO_STATE_CACHE", "off")
     with empty_folder() as path:
         monkeypatch.chdir(path)
         make_orders()

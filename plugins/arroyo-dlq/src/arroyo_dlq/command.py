@@ -25,7 +25,7 @@ from arroyo_core.runtime.job import Job
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.runtime.results import JobResult
 from arroyo_core.runtime.start import StartOptions
-from arroyo_core.state import StorageProvider, get_storage_provider
+from arroyo_core.state import StorageProvider, default_warm_cache, get_storage_provider
 from arroyo_dlq.claims import Claim, Replays, read_replays
 from arroyo_dlq.letters import LetterFile, find_letters, is_text_file, read_rows
 from arroyo_dlq.replay import Replayer, Runner, Selection
@@ -280,7 +280,8 @@ def _in_process(plugins: PluginSet) -> Runner:
     def run(plan: Plan, start: StartOptions) -> JobResult:
         if plan.checkpoint.url is None:
             raise AssertionError("a replay has a place for its state")
-        return Job(plan, LocalExecutor(plugins), plugins=plugins, storage_url=plan.checkpoint.url, start=start).run()
+        executor = LocalExecutor(plugins, cache=default_warm_cache())
+        return Job(plan, executor, plugins=plugins, storage_url=plan.checkpoint.url, start=start).run()
 
     return run
 
