@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from arroyo_std.plugin import arroyo_register
-from arroyo_testing import OperatorHarness
+from arroyo_testing import OperatorHarness, ParallelHarness
 from google.protobuf.json_format import ParseDict
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +18,6 @@ from arroyo_core.api.updating import UPDATING_META
 from arroyo_core.errors import ConfigError, OperatorError, PluginError
 from arroyo_core.udf import SourceKind, UdfSource, udaf, udf
 
-from .support.subtasks import Subtasks
 from .support.window_model import STREAM, EndOfEpoch, Mark, Row, Rows, as_rows, batch_of, feed, streams
 
 
@@ -192,7 +191,7 @@ def test_windows_are_the_same_at_any_parallelism(user_make, operator, shape, ste
     with OperatorHarness(fresh, inputs=[STREAM]) as alone:
         feed(alone, steps)
         expected = as_rows(alone.output)
-    many = Subtasks(fresh, STREAM, parallelism=widths[0], keys=["k"])
+    many = ParallelHarness(fresh, inputs=[STREAM], parallelism=widths[0])
     try:
         epoch = 0
         for step in steps:
@@ -202,7 +201,8 @@ def test_windows_are_the_same_at_any_parallelism(user_make, operator, shape, ste
                 many.watermark(Watermark.event_time(step.time_us))
             else:
                 epoch += 1
-                many.restart(widths[epoch % len(widths)])
+                many.checkpoint()
+                many.restore(widths[epoch % len(widths)])
         many.end_of_data()
         found = as_rows(many.output)
         assert found == expected
