@@ -3,7 +3,6 @@
 from arroyo_core.udf.aggregate import AggregateUdf, udaf
 from arroyo_core.udf.asynchronous import AsyncUdf, async_udf
 from arroyo_core.udf.batch import BatchUdf, batch_udf
-from arroyo_core.udf.in_flight import Calls, InFlight, to_column
 from arroyo_core.udf.scalar import ScalarUdf, udf
 from arroyo_core.udf.user_function import Parameter, SourceKind, UdfSource, UserFunction, Volatility
 
@@ -11,8 +10,6 @@ __all__ = [
     "AggregateUdf",
     "AsyncUdf",
     "BatchUdf",
-    "Calls",
-    "InFlight",
     "Parameter",
     "ScalarUdf",
     "SourceKind",
@@ -21,7 +18,6 @@ __all__ = [
     "Volatility",
     "async_udf",
     "batch_udf",
-    "to_column",
     "udaf",
     "udf",
 ]

@@ -8,12 +8,13 @@ import threading
 
 import pyarrow as pa
 import pytest
+from arroyo_std.event_loop import abandon, event_loop
+from arroyo_std.in_flight import InFlight, to_column
 
 from arroyo_core.errors import UdfError
-from arroyo_core.udf import InFlight, async_udf, to_column
-from arroyo_core.udf.event_loop import abandon, event_loop
+from arroyo_core.udf import async_udf
 
-from ...waiting import wait_until
+from .support.waiting import wait_until
 
 LOOPS = []
 

@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from arroyo_core.api.units import format_duration_us
 from arroyo_core.errors import UdfError, UdfTimeoutError
-from arroyo_core.udf.asynchronous import AsyncUdf
-from arroyo_core.udf.event_loop import abandon, event_loop
+from arroyo_core.udf import AsyncUdf
 from arroyo_core.udf.user_errors import failure, raised, show_row, show_value
 from arroyo_core.udf.values import CONVERSION_ERRORS, from_python, to_python
+from arroyo_std.event_loop import abandon, event_loop
 
 #: How often a waiting thread looks whether the event loop is alive.
 _PULSE_S = 0.5
