@@ -12,6 +12,7 @@ from arroyo_core.cli.arguments import parallelism
 from arroyo_core.plugin import installed_plugins
 
 if TYPE_CHECKING:
+    from arroyo_core.pipeline.planner import Planning
     from arroyo_core.runtime.user_code import BundleOpener
 
 TEXT, JSON = "text", "json"
@@ -38,7 +39,7 @@ def add_planning(parser: argparse.ArgumentParser, *, has_parallelism: bool = Tru
     )
 
 
-def planning(args: argparse.Namespace) -> dict[str, Any]:
+def planning(args: argparse.Namespace) -> Planning:
     """The arguments of `plan_file` and `plan_pipeline`."""
     return {
         "plugins": installed_plugins(),
