@@ -13,7 +13,7 @@ from google.protobuf.json_format import ParseDict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arroyo_core.api import ArroyoSchema, Registry, Watermark, with_defaults
+from arroyo_core.api import ArroyoSchema, Registry, with_defaults
 from arroyo_core.api.updating import UPDATING_META
 from arroyo_core.errors import ConfigError, OperatorError, PluginError
 from arroyo_core.udf import SourceKind, UdfSource, udaf, udf
@@ -191,24 +191,11 @@ def test_windows_are_the_same_at_any_parallelism(user_make, operator, shape, ste
     with OperatorHarness(fresh, inputs=[STREAM]) as alone:
         feed(alone, steps)
         expected = as_rows(alone.output)
-    many = ParallelHarness(fresh, inputs=[STREAM], parallelism=widths[0])
-    try:
-        epoch = 0
-        for step in steps:
-            if isinstance(step, Rows):
-                many.process(batch_of(step.rows))
-            elif isinstance(step, Mark):
-                many.watermark(Watermark.event_time(step.time_us))
-            else:
-                epoch += 1
-                many.checkpoint()
-                many.restore(widths[epoch % len(widths)])
-        many.end_of_data()
+    with ParallelHarness(fresh, inputs=[STREAM], parallelism=widths[0]) as many:
+        feed(many, steps, widths=widths)
         found = as_rows(many.output)
         assert found == expected
         check(found)
-    finally:
-        many.close()
 
 
 @settings(max_examples=15, deadline=None)

@@ -37,22 +37,9 @@ def test_windows_are_the_same_at_any_parallelism(make, run, operator, shape, ste
     with run(fresh, [STREAM]) as alone:
         feed(alone, steps)
         expected = as_rows(alone.output)
-    many = ParallelHarness(fresh, inputs=[STREAM], parallelism=widths[0])
-    try:
-        epoch = 0
-        for step in steps:
-            if isinstance(step, Rows):
-                many.process(batch_of(step.rows))
-            elif isinstance(step, Mark):
-                many.watermark(Watermark.event_time(step.time_us))
-            else:
-                epoch += 1
-                many.checkpoint()
-                many.restore(widths[epoch % len(widths)])
-        many.end_of_data()
+    with ParallelHarness(fresh, inputs=[STREAM], parallelism=widths[0]) as many:
+        feed(many, steps, widths=widths)
         assert as_rows(many.output) == expected
-    finally:
-        many.close()
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from arroyo_core.state.fork import ForkOrigin, rewrite_checkpoint
 from arroyo_core.state.protocol import JobFacts, derive_incarnation, derive_next_generation
 from arroyo_core.state.repair import Repair
 
+from .support.drivers import driver, publish
 from .support.recording import DictDriver
 
 FIXTURE = Path(__file__).parent / "fixtures/format-1"
@@ -26,16 +27,6 @@ FIXTURE_EPOCH = 7
 @pytest.fixture
 def storage():
     return StorageProvider("dict://", driver=DictDriver())
-
-
-def driver(storage):
-    backend = ParquetBackend(storage, "job")
-    backend.claim_generation()
-    return backend
-
-
-def publish(backend, *epochs):
-    return [backend.publish(CheckpointMetadata(job_id="job", epoch=epoch)) for epoch in epochs][-1]
 
 
 def remove(storage, folder):
