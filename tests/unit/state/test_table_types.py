@@ -12,7 +12,7 @@ from arroyo_core.state.compatibility import derive_mismatch
 from arroyo_core.state.failures import IncompatibleCheckpointError, WrongTableKindError
 from arroyo_core.state.inspection import read_table, summarize_tables, verify_checkpoint
 
-from .support.counters import CountersTable, counters_config, get_counters
+from .support.counters_plugin.acme_counters import CountersTable, counters_config, get_counters
 from .support.state_job import EAGER_COMPACTION, Job
 
 TABLES = {"n": counters_config(), **global_table_config("other", "a table of the core")}

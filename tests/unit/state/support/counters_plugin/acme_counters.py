@@ -1,13 +1,17 @@
-"""A type of tables as a plugin would give it, made of public names only: numbers by key, to which others are added.
+"""The distribution acme-counters: a type of tables, made of public names only, and an operator that uses it.
 
-A checkpoint writes what was added since the last one, and a merge of files adds it up.
+The table has numbers by key, to which others are added. A checkpoint writes what was added since the last one, and a
+merge of files adds it up.
 """
 
 from __future__ import annotations
 
 import pyarrow as pa
+from google.protobuf import struct_pb2
 
+from arroyo_core.api import ArrowOperator, ArroyoSchema, ConstructedOperator, OperatorConstructor
 from arroyo_core.api.hashing import hash_columns
+from arroyo_core.plugin import hookimpl
 from arroyo_core.state import KEY_HASH_COLUMN, OPERATION_COLUMN, RecordBatchData, Table, TableConfig, TableManager
 
 SCHEMA = pa.schema(
@@ -104,3 +108,46 @@ def make_rows(keys: pa.Array, counts: pa.Array) -> pa.Table:
 
 def _plain(parts):
     return [part.select(SCHEMA.names).replace_schema_metadata(None) for part in parts]
+
+
+class Tally(ArrowOperator):
+    """Numbers the rows of each remainder of `counter`, by three: 1, 2, and so on."""
+
+    def name(self):
+        return "acme.tally"
+
+    def routing_keys(self, inputs):
+        return [("subtask_index",)]
+
+    def output_schema(self, inputs):
+        return ArroyoSchema(pa.schema([("remainder", pa.int64()), ("number", pa.int64())]))
+
+    def tables(self, inputs):
+        return {"seen": counters_config()}
+
+    def on_start(self, ctx):
+        self._seen = get_counters(ctx.table_manager, "seen")
+
+    def process_batch(self, batch, ctx, collector):
+        rows = []
+        for counter in batch.column("counter").to_pylist():
+            self._seen.add(counter % 3)
+            rows.append({"remainder": counter % 3, "number": self._seen.counts[counter % 3]})
+        collector.collect(pa.RecordBatch.from_pylist(rows, schema=ctx.output_schema.schema))
+
+
+class TallyConstructor(OperatorConstructor):
+    config_type = struct_pb2.Struct
+
+    def with_config(self, config, registry):
+        return ConstructedOperator.from_operator(Tally())
+
+
+@hookimpl
+def arroyo_register(registry):
+    registry.add("acme.tally", TallyConstructor())
+
+
+@hookimpl
+def arroyo_table_type():
+    return [CountersTable]
