@@ -45,7 +45,7 @@ def comparison_json(
                 "needs_allow_drop": change.needs_allow_drop,
                 "needs_allow_change": change.needs_allow_change,
                 "changed_settings": [asdict(setting) for setting in change.settings],
-                "reads_from_its_beginning": change.is_source and change.begins_anew,
+                "reads_from_its_beginning": change.is_source and change.starts_over,
                 "tables": [
                     {
                         "name": table.name,
@@ -79,7 +79,7 @@ def _row(change: OperatorChange) -> tuple[str, ...]:
     names = ", ".join(table.name for table in change.tables)
     state = f"{names} ({format_size(size)})" if names else "-"
     reasons = [change.reason] if change.reason else []
-    if change.is_source and change.begins_anew:
+    if change.is_source and change.starts_over:
         reasons.append("reads from its beginning")
     return (change.operator_id, change.operator or "?", change.kind.value, state, "; ".join(reasons))
 

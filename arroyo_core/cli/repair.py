@@ -16,7 +16,7 @@ from arroyo_core.state import ParquetBackend
 from arroyo_core.state.repair import Repair, RepairPlan
 from arroyo_core.state.verification import Verdict, Verifier
 
-#: How long nothing must have stirred before a job counts as stopped.
+#: How long nothing must have been written before a job counts as stopped.
 QUIET_US = 10 * DURATION_UNITS["m"]
 
 
@@ -83,7 +83,7 @@ def add_repair_arguments(parser: argparse.ArgumentParser) -> None:
         type=duration_us,
         default=QUIET_US,
         metavar="TIME",
-        help="refuse unless nothing has stirred for so long, so that no driver runs (default: 10m)",
+        help="refuse unless nothing was written for so long, so that no driver runs (default: 10m)",
     )
     parser.add_argument("--force", action="store_true", help="do not ask whether a driver runs")
 

@@ -25,7 +25,6 @@ from arroyo_core.proto.state_pb2 import (
 from arroyo_core.state.backend import ParquetBackend
 from arroyo_core.state.cache import WarmCache
 from arroyo_core.state.compaction import CompactionPolicy, choose_compaction
-from arroyo_core.state.compatibility import derive_mismatch
 from arroyo_core.state.expiring_time_key_map import ExpiringTimeKeyTable
 from arroyo_core.state.failures import IncompatibleCheckpointError, NoRegisteredTableError, WrongTableKindError
 from arroyo_core.state.file_access import FileAccess, default_file_pool
@@ -46,7 +45,7 @@ from arroyo_core.state.messages import (
 from arroyo_core.state.partitioned import PartitionedKeyedView
 from arroyo_core.state.storage import StorageProvider
 from arroyo_core.state.table import Table, TableCheckpointer, TableOpening
-from arroyo_core.state.table_types import table_class, type_name
+from arroyo_core.state.table_types import derive_mismatch, table_class, type_name
 from arroyo_core.state.time_views import ExpiringTimeKeyView
 
 TableT = TypeVar("TableT", bound=Table[Any])

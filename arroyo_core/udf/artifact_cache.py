@@ -115,11 +115,11 @@ class ArtifactCache:
             return None
         except OSError:
             # A link, most likely: never followed.
-            self._discard(path, "is no plain file")
+            self._discard(path, "is not a regular file")
             return None
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
-            self._discard(path, "is no plain file")
+            self._discard(path, "is not a regular file")
             return None
         with os.fdopen(descriptor, "rb") as file:
             try:

@@ -14,7 +14,8 @@ from arroyo_testing import run_in_process
 
 from arroyo_core.plugin import discover
 from arroyo_core.state import ParquetBackend, get_storage_provider
-from arroyo_core.state.inspection import read_table, verify_checkpoint
+from arroyo_core.state.inspection import read_table
+from arroyo_core.state.verification import Verifier
 
 JOB = "tally"
 KEYS = 64
@@ -204,7 +205,7 @@ def read_state(folder: Path) -> dict[str, pa.Table]:
     """The tables of the operator and of the sources at the last checkpoint, every file of which is whole."""
     backend = ParquetBackend(get_storage_provider((folder / "state").as_uri()), JOB)
     epoch = backend.list_epochs()[-1]
-    _, problems = verify_checkpoint(backend, epoch)
+    problems = Verifier(backend).verify(epoch).problems
     assert not problems, problems
     metadata = backend.load_checkpoint_metadata(JOB, epoch)
     tables = {name: read_table(backend.storage, metadata, JOB, name) for name in ("windows", "greatest", "totals")}

@@ -16,7 +16,6 @@ from arroyo_core.proto.state_pb2 import CheckpointMetadata
 from arroyo_core.state import ParquetBackend, StorageProvider, paths
 from arroyo_core.state.envelope import seal
 from arroyo_core.state.failures import DamagedStateError, FencedError
-from arroyo_core.state.inspection import verify_checkpoint
 from arroyo_core.state.protocol import JobFacts
 from arroyo_core.state.repair import Repair, RepairError, derive_repair
 from arroyo_core.state.verification import Verdict, Verifier
@@ -116,7 +115,7 @@ def test_verify_finds_files_that_are_not_what_the_metadata_says(folder, change, 
     path.write_bytes(data)
     file.size_bytes, file.checksum = len(data), hashlib.sha256(data).digest()
     (folder / paths.checkpoint_metadata("job", 4)).write_bytes(seal(metadata))
-    _, problems = verify_checkpoint(backend, 4)
+    problems = Verifier(backend).verify(4).problems
     assert any(problem in found for found in problems), problems
 
 
