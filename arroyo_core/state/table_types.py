@@ -55,7 +55,7 @@ def uses_two_phase_commit(config: TableConfig) -> bool:
 
 
 def derive_mismatch(written: TableConfig, declared: TableConfig) -> str | None:
-    """What of a table's kind or columns changed since a checkpoint, as the end of a sentence about it; None if nothing."""
+    """What of a table's kind or columns changed since a checkpoint, as the end of a sentence about it; else None."""
     if declared.table_type != written.table_type:
         return f"is {type_name(written.table_type)} in the checkpoint, and declared as {type_name(declared.table_type)}"
     return table_class(declared.table_type).derive_mismatch(written, declared)

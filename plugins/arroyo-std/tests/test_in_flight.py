@@ -8,9 +8,11 @@ import threading
 
 import pyarrow as pa
 import pytest
+from arroyo_std import in_flight
 from arroyo_std.event_loop import abandon, event_loop
 from arroyo_std.in_flight import InFlight, to_column
 
+from arroyo_core import udf as udf_package
 from arroyo_core.errors import UdfError
 from arroyo_core.udf import async_udf
 
@@ -114,3 +116,11 @@ def test_a_forked_process_gets_a_loop_of_its_own():
     child.join(20)
     assert child.exitcode == 0
     assert found.get() == [3]
+
+
+@pytest.mark.parametrize("name", ["Calls", "InFlight", "to_column"])
+def test_the_former_place_of_a_name_is_known_for_one_version(name):
+    with pytest.warns(
+        DeprecationWarning, match=f"arroyo_core.udf.{name} has moved: import it from arroyo_std.in_flight"
+    ):
+        assert getattr(udf_package, name) is getattr(in_flight, name)
