@@ -103,13 +103,9 @@ class HistoryJoin(TimedJoin):
         self, index: int, batch: pa.RecordBatch, times: Times, ctx: OperatorContext, collector: ArrowCollector
     ) -> None:
         side = self.layout.sides[index]
-        rows, is_retract = side.plain(batch), retract_mask(batch)
-        is_null = side.null_keys(rows)
-        if is_null is not None:
-            if self._keeps[index]:
-                alone = rows.filter(pa.array(is_null))
-                self._send(self._padded(index, alone), is_retract[is_null], collector)
-            rows, is_retract = rows.filter(pa.array(~is_null)), is_retract[~is_null]
+        rows, is_retract, alone, is_alone_retract = side.split_null_keys(side.plain(batch), retract_mask(batch))
+        if alone is not None and self._keeps[index]:
+            self._send(self._padded(index, alone), is_alone_retract, collector)
         if rows.num_rows == 0:
             return
         keys = DistinctKeys.of_rows([rows.column(name) for name in side.keys], rows.num_rows)
