@@ -94,7 +94,7 @@ class Side:
     def split_null_keys(
         self, rows: pa.RecordBatch, beside: npt.NDArray[ScalarT]
     ) -> tuple[pa.RecordBatch, npt.NDArray[ScalarT], pa.RecordBatch | None, npt.NDArray[ScalarT]]:
-        """Rows that can equal others, and those that equal nothing, None if there are none; each with what is beside."""
+        """Rows that can equal others, and those that equal nothing, None if none is there; each with what is beside."""
         is_null = self.null_keys(rows)
         if is_null is None:
             return rows, beside, None, beside[:0]
