@@ -97,7 +97,7 @@ proto: $(STAMP) ## regenerate the protobuf code
 	@$(BIN)/python tools/proto.py
 
 docs-reference: $(STAMP) ## write docs/reference again, after a change of a config, a command or a docstring
-	@$(BIN)/arroyo docs --markdown -o docs/reference
+	@$(BIN)/arroyo docs --format markdown -o docs/reference
 
 lock: $(STAMP) ## write constraints.txt again after a change of requirements (UPGRADE=1: with the newest versions)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tools/lock.py $(if $(UPGRADE),--upgrade)

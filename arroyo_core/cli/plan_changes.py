@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from arroyo_core.cli.formats import format_size
+from arroyo_core.cli.tables import align
 from arroyo_core.runtime.plan_changes import OperatorChange
 from arroyo_core.runtime.setting_changes import describe_changes
 from arroyo_core.runtime.udf_changes import UdfChange, changed_udfs
@@ -68,10 +69,7 @@ def needs_consent(changes: Sequence[OperatorChange]) -> bool:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
-    return [
-        "  " + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
+    return [f"  {line}" for line in align(rows)]
 
 
 def _row(change: OperatorChange) -> tuple[str, ...]:

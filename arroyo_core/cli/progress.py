@@ -11,6 +11,8 @@ from types import TracebackType
 from typing import Self, TextIO
 
 from arroyo_core.cli.formats import format_lag, format_size, format_time
+from arroyo_core.cli.tables import print_rows
+from arroyo_core.cli.terminal import is_terminal
 from arroyo_core.pipeline.plan import Plan
 from arroyo_core.runtime.metrics import OperatorMetrics
 from arroyo_core.runtime.results import EpochResult, JobResult
@@ -87,8 +89,7 @@ def choose_progress(*, is_json: bool, out: TextIO, data: TextIO, environment: Ma
     """
     if is_json:
         return ProgressKind.NONE
-    is_terminal = out.isatty() and environment.get("TERM", "dumb") != "dumb"
-    return ProgressKind.LIVE if is_terminal and not _is_pipe(data) else ProgressKind.PLAIN
+    return ProgressKind.LIVE if is_terminal(out, environment) and not _is_pipe(data) else ProgressKind.PLAIN
 
 
 def _is_pipe(stream: TextIO) -> bool:
@@ -126,13 +127,9 @@ def print_summary(plan: Plan, job: JobResult, out: TextIO) -> None:
         f"\n{job.job_id} {state}: {epochs}, {job.source_rows:,} rows in, {job.duration_s:.1f} s, {rate:,.0f} rows/s\n",
         file=out,
     )
-    rows = [("node", "operator", "rows in", "rows out", "busy", "")]
-    rows += [_summary_row(plan, name, metrics) for name, metrics in job.operators.items()]
-    widths = [max(len(row[column]) for row in rows) for column in range(6)]
-    for row in rows:
-        left = [row[column].ljust(widths[column]) for column in (0, 1)]
-        right = [row[column].rjust(widths[column]) for column in (2, 3, 4)]
-        print("  ".join([*left, *right, row[5]]).rstrip(), file=out)
+    columns = ("node", "operator", "rows in", "rows out", "busy", "")
+    rows = [_summary_row(plan, name, metrics) for name, metrics in job.operators.items()]
+    print_rows(columns, rows, out, right=("rows in", "rows out", "busy"))
 
 
 def _summary_row(plan: Plan, name: str, metrics: OperatorMetrics) -> tuple[str, str, str, str, str, str]:

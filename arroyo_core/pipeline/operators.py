@@ -176,7 +176,7 @@ def _siblings(prefix: str, known: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _by_last_part(name: str, known: tuple[str, ...]) -> str | None:
-    """`filter` for `std.filter`: the prefix was forgotten, or another engine's was used."""
+    """The operator with that last part: the prefix was forgotten, or another engine's was used."""
     last = {choice.partition(".")[2]: choice for choice in reversed(known)}
     found = nearest(name.rpartition(".")[2], last)
     return last[found] if found else None

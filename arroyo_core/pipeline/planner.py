@@ -133,7 +133,7 @@ def _plan(
     }
     operators = {name: operator for name, operator in constructed.items() if operator is not None}
     inputs = resolve_inputs(nodes, mistakes)
-    check_connections(nodes, inputs, operators, mistakes)
+    check_connections(nodes, inputs, operators, mistakes, installed=plugins.registry.constructors)
     order = topological_order(inputs)
     widths = {name: nodes[name].parallelism or parallelism or spec.parallelism for name in order}
     typed = type_nodes(order, operators, widths)

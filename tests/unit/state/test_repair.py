@@ -130,6 +130,20 @@ def test_a_repair_says_what_it_would_do_and_changes_nothing(folder, capsys):
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
+def test_tools_read_what_a_repair_would_do_and_what_it_did(folder, capsys):
+    damage(folder, 4)
+    assert run_repair(folder, "--format", "json") == 1
+    planned = json.loads(capsys.readouterr().out)
+    assert (planned["is_needed"], planned["is_done"], planned["moved_to"]) == (True, False, None)
+    assert (planned["moved_epochs"], planned["goes_on_from"], planned["republished_as"]) == ([4], 3, 5)
+    assert run_repair(folder, "--format", "json", "--yes") == 0
+    done = json.loads(capsys.readouterr().out)
+    assert done["is_done"]
+    assert (folder / done["moved_to"]).is_dir()
+    assert run_repair(folder, "--format", "json") == 0
+    assert json.loads(capsys.readouterr().out)["is_needed"] is False
+
+
 def test_a_repaired_job_goes_on_from_the_last_whole_checkpoint(folder, capsys):
     with pytest.raises(DamagedStateError):
         _damaged_resume(folder)

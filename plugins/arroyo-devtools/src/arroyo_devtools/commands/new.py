@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from arroyo_core.cli.commands import Commands
+from arroyo_core.cli.commands import CommandGroup, Commands
 from arroyo_core.cli.exits import OK
 
 
 def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "new",
+        group=CommandGroup.EXTENSIONS,
         help="start a plugin, user functions or a pipeline",
         description="Start something new from a template that works as it is: change it into what you want.",
     )

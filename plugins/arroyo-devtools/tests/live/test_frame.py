@@ -1,12 +1,16 @@
 """The live view of a job as lines, from numbers alone."""
 
+import io
+import os
 import re
 
 import pytest
+from arroyo_devtools.live.frame import LiveFrame, Moment, bar
+from arroyo_devtools.live.screen import Screen
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
-from arroyo_core.cli.live_frame import Moment, Style, frame_lines
 from arroyo_core.pipeline import plan_text
 from arroyo_core.plugin import installed_plugins
 from arroyo_core.runtime.metrics import OperatorMetrics
@@ -58,9 +62,18 @@ def result(plan):
     )
 
 
-def lines_of(plan, columns=120, lines=40, style=None, **moment):
-    shown = Moment(now_us=NOW_US, running_s=72.0, **moment)
-    return frame_lines(plan, shown, columns=columns, lines=lines, style=style or Style())
+class Ascii(io.StringIO):
+    encoding = "ascii"
+
+
+def lines_of(plan, columns=120, lines=40, colours=None, **moment):
+    """What is written to a terminal of that size, without blanks at the end of lines."""
+    out = Ascii()
+    console = Console(file=out, force_terminal=True, color_system=colours, markup=False, emoji=False, highlight=False)
+    screen = Screen(console, lambda: os.terminal_size((columns, lines)))
+    screen.draw(LiveFrame(plan, Moment(now_us=NOW_US, running_s=72.0, **moment)))
+    written = out.getvalue().lstrip("\r").splitlines()
+    return [line.rstrip() for line in written]
 
 
 def row_of(lines, node):
@@ -123,17 +136,17 @@ def test_a_narrow_terminal_leaves_columns_out(plan, result):
 
 
 def test_colour_is_only_for_terminals_that_want_it(plan, result):
-    plain, coloured = (lines_of(plan, last=result, style=Style(has_colour=wants)) for wants in (False, True))
+    plain, coloured = (lines_of(plan, last=result, colours=colours) for colours in (None, "standard"))
     assert "\x1b" not in "".join(plain)
-    assert [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in coloured] == plain
+    assert [re.sub(r"\x1b\[[0-9;]*m", "", line).rstrip() for line in coloured] == plain
     assert "\x1b[33m" in coloured[-1]
 
 
 def test_blocks_make_a_finer_bar():
-    assert Style(has_blocks=True).bar(0.33) == "███▎"
-    assert Style(has_blocks=True).bar(1.0) == "█" * 10
-    assert Style().bar(0.33) == "###"
-    assert Style(has_blocks=True).bar(0.0) == ""
+    assert bar(0.33, is_ascii=False) == "███▎"
+    assert bar(1.0, is_ascii=False) == "█" * 10
+    assert bar(0.33, is_ascii=True) == "###"
+    assert bar(0.0, is_ascii=False) == ""
 
 
 @given(

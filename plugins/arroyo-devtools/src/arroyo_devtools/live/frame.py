@@ -1,9 +1,14 @@
-"""What the live view of a job looks like: pure, from numbers to lines."""
+"""What the live view of a job looks like: pure, from numbers to what rich renders."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from arroyo_core.cli.formats import format_duration, format_lag, format_size
 from arroyo_core.pipeline.plan import Plan
@@ -12,35 +17,12 @@ from arroyo_core.runtime.results import EpochResult
 _MAX_NODE = 32
 _BAR = 10
 _EIGHTHS = " ▏▎▍▌▋▊▉"
+_TITLES = ("node", "operator", "rows in/s", "rows out/s", "lag", "state", "busy", "bar")
+_LEFT = ("node", "operator", "bar")
 #: What goes first where the terminal is too narrow for everything.
 _EXPENDABLE = ("bar", "operator", "rows in/s", "state", "lag")
-
-
-@dataclass(frozen=True, slots=True)
-class Style:
-    """What the terminal can show."""
-
-    has_colour: bool = False
-    has_blocks: bool = False
-
-    def bold(self, text: str) -> str:
-        return self._with("1", text)
-
-    def dim(self, text: str) -> str:
-        return self._with("2", text)
-
-    def alert(self, text: str) -> str:
-        return self._with("33", text)
-
-    def _with(self, code: str, text: str) -> str:
-        return f"\x1b[{code}m{text}\x1b[0m" if self.has_colour and text else text
-
-    def bar(self, share: float) -> str:
-        """A bar of at most ten letters."""
-        if not self.has_blocks:
-            return "#" * round(share * _BAR)
-        eighths = round(share * _BAR * 8)
-        return ("█" * (eighths // 8) + _EIGHTHS[eighths % 8]).rstrip()
+_GAP = 2
+_ALERT = "yellow"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,16 +41,35 @@ class Moment:
     notice: str = ""
 
 
-def frame_lines(plan: Plan, moment: Moment, *, columns: int, lines: int, style: Style) -> list[str]:
-    """At most `lines - 1` lines of less than `columns` letters each, so that nothing wraps or scrolls."""
-    width = max(1, columns - 1)
-    head = _fold(_facts(plan, moment), width)
-    tail = [style.alert(text[:width]) for text in (_slowest(plan, moment), moment.notice) if text]
-    room = lines - 1 - len(head) - len(tail) - 2
-    frame = [style.bold(line[:width]) for line in head]
-    if room > 0:
-        frame += ["", *_table(plan, moment, width, room, style)]
-    return (frame + tail)[: max(0, lines - 1)]
+@dataclass(frozen=True, slots=True)
+class LiveFrame:
+    """The job at one moment, in as much room as the options give: what is less needed is left out."""
+
+    plan: Plan
+    moment: Moment
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        head = _fold(_facts(self.plan, self.moment), options.max_width)
+        tail = [text for text in (_slowest(self.plan, self.moment), self.moment.notice) if text]
+        # An empty line and the heading come with the table.
+        room = options.max_height - len(head) - len(tail) - 2
+        yield from (_line(text, "bold") for text in head)
+        if room > 0:
+            yield ""
+            yield from _table(self.plan, self.moment, room, options)
+        yield from (_line(text, _ALERT) for text in tail)
+
+
+def bar(share: float, *, is_ascii: bool) -> str:
+    """At most ten letters."""
+    if is_ascii:
+        return "#" * round(share * _BAR)
+    eighths = round(share * _BAR * 8)
+    return ("█" * (eighths // 8) + _EIGHTHS[eighths % 8]).rstrip()
+
+
+def _line(text: str, style: str) -> Text:
+    return Text(text, style=style, no_wrap=True, overflow="crop")
 
 
 def _facts(plan: Plan, moment: Moment) -> list[str]:
@@ -112,38 +113,41 @@ def _slowest(plan: Plan, moment: Moment) -> str:
     return f"slowest: {name} ({plan.nodes[name].operator}), busy {share:.0%} of the epoch"
 
 
-def _table(plan: Plan, moment: Moment, width: int, room: int, style: Style) -> list[str]:
+def _table(plan: Plan, moment: Moment, room: int, options: ConsoleOptions) -> Iterator[RenderableType]:
     names = list(plan.nodes)
     shares = moment.last.busy_shares() if moment.last is not None else {}
+    slowest = moment.last.slowest() if moment.last is not None else None
     shown = names
     if len(names) > room:
         # The busiest, in the order of the pipeline.
         kept = set(sorted(names, key=lambda name: -shares.get(name, 0.0))[: room - 1])
         shown = [name for name in names if name in kept]
-    rows = [_row(plan, moment, name, shares.get(name), style) for name in shown]
-    titles = list(_titles())
-    widths = {title: max(len(title), *(len(row[title]) for row in rows)) if rows else len(title) for title in titles}
-    widths["bar"] = _BAR
-    for title in _EXPENDABLE:
-        if sum(widths[kept] + 2 for kept in titles) - 2 > width:
-            titles.remove(title)
-    slowest = moment.last.slowest() if moment.last is not None else None
-    heading = {title: "" if title == "bar" else title for title in titles}
-    lines = [style.dim(_line(heading, titles, widths, width))]
-    for name, row in zip(shown, rows, strict=True):
-        line = _line(row, titles, widths, width)
-        lines.append(style.alert(line) if name == slowest else line)
+    rows = {name: _row(plan, moment, name, shares.get(name), is_ascii=options.ascii_only) for name in shown}
+    titles = _fitting(list(rows.values()), options.max_width)
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="dim")
+    for title in titles:
+        table.add_column("" if title == "bar" else title, justify="left" if title in _LEFT else "right", no_wrap=True)
+    for name, row in rows.items():
+        table.add_row(*(row[title] for title in titles), style=_ALERT if name == slowest else None)
+    yield table
     if len(shown) < len(names):
-        lines.append(style.dim(f"and {len(names) - len(shown)} nodes that are less busy"[:width]))
-    return lines
+        yield _line(f"and {len(names) - len(shown)} nodes that are less busy", "dim")
 
 
-def _titles() -> tuple[str, ...]:
-    return ("node", "operator", "rows in/s", "rows out/s", "lag", "state", "busy", "bar")
+def _fitting(rows: Sequence[Mapping[str, str]], width: int) -> list[str]:
+    """The columns that have room; where not even the last have, rich shortens them."""
+    widths = {title: max([cell_len(title), *(cell_len(row[title]) for row in rows)]) for title in _TITLES}
+    # Of one width, whatever it shows: else columns would come and go.
+    widths["bar"] = _BAR
+    titles = list(_TITLES)
+    for title in _EXPENDABLE:
+        if sum(widths[kept] + _GAP for kept in titles) - _GAP > width:
+            titles.remove(title)
+    return titles
 
 
-def _row(plan: Plan, moment: Moment, name: str, share: float | None, style: Style) -> dict[str, str]:
-    row = dict.fromkeys(_titles(), "")
+def _row(plan: Plan, moment: Moment, name: str, share: float | None, *, is_ascii: bool) -> dict[str, str]:
+    row = dict.fromkeys(_TITLES, "")
     row["node"] = name if len(name) <= _MAX_NODE else f"{name[: _MAX_NODE - 3]}..."
     row["operator"] = plan.nodes[name].operator
     last = moment.last
@@ -160,13 +164,5 @@ def _row(plan: Plan, moment: Moment, name: str, share: float | None, style: Styl
     if name in last.operator_state_bytes:
         row["state"] = format_size(last.operator_state_bytes[name])
     row["busy"] = f"{share:.0%}"
-    row["bar"] = style.bar(share)
+    row["bar"] = bar(share, is_ascii=is_ascii)
     return row
-
-
-def _line(row: dict[str, str], titles: Sequence[str], widths: dict[str, int], width: int) -> str:
-    is_left = {"node", "operator", "bar"}
-    cells = [
-        row[title].ljust(widths[title]) if title in is_left else row[title].rjust(widths[title]) for title in titles
-    ]
-    return "  ".join(cells).rstrip()[:width]

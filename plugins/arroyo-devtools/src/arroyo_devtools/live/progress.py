@@ -7,16 +7,16 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Mapping
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from types import FrameType, TracebackType
 from typing import TextIO, cast
 
-from arroyo_core.cli.live_frame import Moment, Style, frame_lines
 from arroyo_core.cli.progress import Progress
-from arroyo_core.cli.screen import AboveScreen, Screen
+from arroyo_core.cli.terminal import open_console
 from arroyo_core.pipeline.plan import Plan
 from arroyo_core.runtime.results import EpochResult, JobResult
+from arroyo_devtools.live.frame import LiveFrame, Moment
+from arroyo_devtools.live.screen import AboveScreen, Screen
 
 #: How often the clock in the view moves; the size of the terminal is looked up as often.
 _REDRAW_S = 0.5
@@ -25,15 +25,14 @@ _REDRAW_S = 0.5
 class LiveProgress(Progress):
     """Between enter and exit, shows the job at the bottom of the terminal.
 
-    Whatever is printed meanwhile, to stdout or to stderr, appears above, if it leads to a terminal. At the end the view
-    makes room for the summary; after an error it stays as it was.
+    Whatever is printed meanwhile, to stdout or to stderr, appears above, if it leads to this terminal. At the end the
+    view makes room for the summary; after an error it stays as it was.
     """
 
-    def __init__(self, plan: Plan, out: TextIO, *, style: Style | None = None, redraw_s: float = _REDRAW_S) -> None:
+    def __init__(self, plan: Plan, out: TextIO, *, redraw_s: float = _REDRAW_S) -> None:
         super().__init__(out)
         self._plan = plan
-        self._screen = Screen(out)
-        self._style = style or style_of(out, os.environ)
+        self._screen = Screen(open_console(out))
         self._redraw_s = redraw_s
         self._started_s = time.monotonic()
         self._job = JobResult(job_id=plan.job_id)
@@ -78,11 +77,11 @@ class LiveProgress(Progress):
         self._notice = text
 
     def write(self, text: str) -> int:
-        self._screen.write_above(text, self.out)
+        self._screen.write_above(text)
         return len(text)
 
     def shared(self, stream: TextIO) -> TextIO:
-        if not stream.isatty():
+        if not _is_same_terminal(stream, self.out):
             return stream
         above = AboveScreen(self._screen, stream)
         self._resources.callback(above.close)
@@ -96,10 +95,7 @@ class LiveProgress(Progress):
             self._draw()
 
     def _draw(self) -> None:
-        size = self._screen.size()
-        self._screen.draw(
-            frame_lines(self._plan, self._moment(), columns=size.columns, lines=size.lines, style=self._style)
-        )
+        self._screen.draw(LiveFrame(self._plan, self._moment()))
 
     def _moment(self) -> Moment:
         now_s = time.monotonic()
@@ -116,12 +112,8 @@ class LiveProgress(Progress):
         )
 
 
-def style_of(out: TextIO, environment: Mapping[str, str]) -> Style:
-    """Colours unless `NO_COLOR` is set; blocks where the encoding has them."""
+def _is_same_terminal(one: TextIO, other: TextIO) -> bool:
     try:
-        "▏█".encode(out.encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        has_blocks = False
-    else:
-        has_blocks = True
-    return Style(has_colour=not environment.get("NO_COLOR"), has_blocks=has_blocks)
+        return one.isatty() and os.fstat(one.fileno()).st_rdev == os.fstat(other.fileno()).st_rdev
+    except (OSError, ValueError):
+        return False

@@ -5,8 +5,9 @@ import os
 
 import pyte
 import pytest
-
-from arroyo_core.cli.screen import AboveScreen, Screen
+from arroyo_devtools.live.screen import AboveScreen, Screen
+from rich.console import Console, Group
+from rich.text import Text
 
 
 class Terminal(io.StringIO):
@@ -39,59 +40,73 @@ def terminal():
 
 @pytest.fixture
 def screen(terminal):
-    return Screen(terminal, terminal.size)
+    return Screen(Console(file=terminal, force_terminal=True, color_system="standard"), terminal.size)
+
+
+def frame(*lines):
+    return Group(*(Text(line) for line in lines))
 
 
 def test_lines_are_redrawn_in_place(terminal, screen):
-    screen.draw(["one", "two", "three"])
-    screen.draw(["1", "2"])
+    screen.draw(frame("one", "two", "three"))
+    screen.draw(frame("1", "2"))
     assert terminal.shown() == ["1", "2"]
 
 
 def test_other_text_goes_above(terminal, screen):
-    screen.draw(["view"])
-    screen.write_above("row 1\nrow 2\n", terminal)
-    screen.draw(["later view"])
-    screen.write_above("row 3\n", terminal)
+    screen.draw(frame("view"))
+    screen.write_above("row 1\nrow 2\n")
+    screen.draw(frame("later view"))
+    screen.write_above("row 3\n")
     assert terminal.shown() == ["row 1", "row 2", "row 3", "later view"]
 
 
+def test_other_text_stays_as_it_is(terminal, screen):
+    written = []
+    terminal.write = written.append
+    screen.draw(frame("view"))
+    row = "[bold]\ta :smile: \x1b[1m" + "wide " * 20 + "\n"
+    screen.write_above(row)
+    assert row in written[-1]
+
+
 def test_rows_scroll_away_above_the_view(terminal, screen):
-    screen.draw(["view", "of two lines"])
+    screen.draw(frame("view", "of two lines"))
     for number in range(30):
-        screen.write_above(f"row {number}\n", terminal)
+        screen.write_above(f"row {number}\n")
     assert terminal.shown() == ["row 27", "row 28", "row 29", "view", "of two lines"]
 
 
 def test_colours_do_not_count_as_width(terminal, screen):
-    wide = "\x1b[1;33m" + "x" * 19 + "\x1b[0m"
-    screen.draw([wide, wide])
-    screen.draw(["done"])
+    wide = Text("x" * 19, style="bold yellow")
+    screen.draw(Group(wide, wide))
+    assert terminal.shown() == ["x" * 19] * 2
+    screen.draw(frame("done"))
     assert terminal.shown() == ["done"]
 
 
 def test_a_narrower_terminal_keeps_one_view(terminal, screen):
-    screen.draw(["x" * 19, "y" * 19])
+    screen.draw(frame("x" * 19, "y" * 19))
     # As terminals do that wrap what became too wide.
     terminal.screen.reset()
     terminal.screen.resize(6, 10)
     terminal.screen.set_mode(pyte.modes.LNM)
     terminal.write(f"{'x' * 19}\n{'y' * 19}\n")
-    screen.draw(["x" * 9, "y" * 9])
+    screen.draw(frame("x" * 9, "y" * 9))
     assert terminal.shown() == ["x" * 9, "y" * 9]
 
 
 def test_what_was_written_by_others_stays_after_forgetting(terminal, screen):
-    screen.draw(["view"])
+    screen.draw(frame("view"))
     terminal.write("$ fg\n")
     screen.forget()
-    screen.draw(["view again"])
+    screen.draw(frame("view again"))
     assert terminal.shown() == ["view", "$ fg", "view again"]
 
 
 @pytest.mark.parametrize(("is_kept", "shown"), [(True, ["view", "after"]), (False, ["after"])])
 def test_the_view_stays_or_goes_at_the_end(terminal, screen, is_kept, shown):
-    screen.draw(["view"])
+    screen.draw(frame("view"))
     screen.close(is_kept=is_kept)
     terminal.write("after\n")
     assert terminal.shown() == shown
@@ -99,7 +114,7 @@ def test_the_view_stays_or_goes_at_the_end(terminal, screen, is_kept, shown):
 
 def test_a_stream_writes_whole_lines_only(terminal, screen):
     above = AboveScreen(screen, terminal)
-    screen.draw(["view"])
+    screen.draw(frame("view"))
     print("begun ", end="", file=above, flush=True)
     assert terminal.shown() == ["view"]
     print("and ended", file=above)
@@ -115,7 +130,7 @@ def test_a_terminal_that_is_gone_is_no_error():
         def write(self, text):
             raise OSError(5, "Input/output error")
 
-    screen = Screen(Gone(), lambda: os.terminal_size((80, 24)))
-    screen.draw(["view"])
-    screen.draw(["view"])
+    screen = Screen(Console(file=Gone(), force_terminal=True), lambda: os.terminal_size((80, 24)))
+    screen.draw(frame("view"))
+    screen.draw(frame("view"))
     screen.close(is_kept=False)
