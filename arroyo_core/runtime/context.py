@@ -85,8 +85,8 @@ class RuntimeContext(OperatorContext):
     def count(self, name: str, amount: int = 1) -> None:
         self.metrics.count(name, amount)
 
-    def warn(self, message: str) -> None:
-        self.metrics.warn(message)
+    def warn(self, message: str, *, topic: str | None = None) -> None:
+        self.metrics.warn(message, topic=topic)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

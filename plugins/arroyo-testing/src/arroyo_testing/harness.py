@@ -94,7 +94,7 @@ class OperatorHarness:
 
     @property
     def warnings(self) -> Sequence[str]:
-        return list(self._slot.ctx.metrics.warnings)
+        return list(self._slot.ctx.metrics.warnings.values())
 
     def take_output(self) -> pa.Table:
         table = self.output
