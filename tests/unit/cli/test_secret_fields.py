@@ -22,6 +22,7 @@ PLUGIN = '''
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 
 from arroyo_core.api import *
+from arroyo_core.api.dead_letters import make_dead_letters
 from arroyo_core.errors import ConfigError
 from arroyo_core.plugin import hookimpl
 from arroyo_core.proto import options_pb2
@@ -91,6 +92,10 @@ class Leaky(ArrowOperator):
 
     def process_batch(self, batch, ctx, collector):
         ctx.warn(self.told, topic=self.told)
+        letters = make_dead_letters(
+            batch, [ValueError(self.told)] * batch.num_rows, ctx, plugin=Origin("leaky", "1.0")
+        )
+        print(f"letter: {letters.column('_error')[0]}")
         if self.fail == "task":
             raise ValueError(self.told)
         if self.fail == "cause":
@@ -195,6 +200,8 @@ def test_no_command_and_no_file_shows_a_secret(written, arroyo, pipeline, tmp_pa
     arroyo("lint", "--format", "json", file, code=1)
     told = arroyo("run", "--in-process", "--format", "json", file)
     assert "warnings" in told
+    # The error of a dead letter.
+    assert "letter: ana *** {" in told
     arroyo("plan", "--against", "./state", file)
     arroyo("checkpoints", "show", "./state")
     arroyo("state", "tables", "./state", "--format", "json")
