@@ -16,10 +16,10 @@ _LEAST_PREFIX = 4
 _WORD = re.compile(r"\w+")
 #: A value shorter than this is only replaced where it stands as a word, or texts would become unreadable.
 _WORD_LENGTH = 4
-#: Of a setting, shorter values and parts are words that texts have anyway: `true`, `http`, `zstd`.
-_LEAST_SETTING = 4
+#: A setting of this form is a word or a number that texts have anyway: `true`, `zstd`, `SASL_SSL`, `9092`.
+_COMMON = re.compile(r"[A-Za-z_.-]{0,12}|[0-9.]{0,5}")
+#: Of a setting, from this many letters on a part is hidden as well.
 _LEAST_SETTING_PART = 12
-_COMMON = {"true", "false", "null", "none"}
 
 
 @dataclass(slots=True)
@@ -39,8 +39,8 @@ class Redaction:
                 self._parts.setdefault(part, shown)
 
     def hide_setting(self, value: str, shown: str) -> None:
-        """The same for one of many settings, of which only some are secrets: words that all texts have stay."""
-        if len(value) < _LEAST_SETTING or value.casefold() in _COMMON:
+        """The same for one of many settings, of which only some are secrets: what all texts have stays."""
+        if _COMMON.fullmatch(value):
             return
         self._hide_whole(value, shown)
         for part in _WORD.findall(value):

@@ -1,10 +1,12 @@
 """Config fields that are marked `(arroyo_core.secret)`: their values, as they are written and as messages hold them.
 
-A string that is marked is a secret. A map that is marked holds settings, of which some are secrets.
+A string that is marked is a secret. A map that is marked holds settings, of which some are secrets: those whose names
+say so, and whatever is not a plain word or a small number.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -20,6 +22,11 @@ from arroyo_core.pipeline.redaction import HIDDEN, Redaction
 from arroyo_core.pipeline.wellknown import WELL_KNOWN
 from arroyo_core.proto import options_pb2
 
+#: The last word of a name, or its last two, that says its value is a secret.
+_SECRET_NAMES = {"password", "passwd", "passphrase", "pwd", "secret", "token", "credentials", "apikey"}
+_SECRET_PAIRS = {("api", "key"), ("access", "key"), ("account", "key"), ("private", "key"), ("secret", "key")}
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
+
 
 @dataclass(frozen=True, slots=True)
 class SecretScalar:
@@ -32,6 +39,12 @@ class SecretScalar:
     def is_in_clear(self) -> bool:
         """Whether the file has the value, and not only `${NAME}`."""
         return bool(self.value.text.strip()) and not _is_reference(self.value.written)
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a setting of this name has a secret as its value: `password`, `sasl.password`, `secretAccessKey`."""
+    words = [word.casefold() for word in _WORD.findall(name)]
+    return bool(words) and (words[-1] in _SECRET_NAMES or tuple(words[-2:]) in _SECRET_PAIRS)
 
 
 def is_secret(field: FieldDescriptor) -> bool:
@@ -53,15 +66,15 @@ def hide_written(
 ) -> None:
     """Keep the values of secret fields, and the lines that hold them, out of everything that is shown from now on."""
     for secret in find_secrets(config, descriptor):
-        _hide(environment.redaction, secret.value.text, is_setting=secret.setting is not None)
+        _hide(environment.redaction, secret.value.text, secret.setting)
         if secret.is_in_clear:
             mistakes.hide_line(secret.value.at)
 
 
 def hide_values(message: Message, redaction: Redaction) -> None:
     """Hide what the secret fields of a message hold."""
-    for text, is_setting in _texts(message):
-        _hide(redaction, text, is_setting=is_setting)
+    for text, setting in _texts(message):
+        _hide(redaction, text, setting)
 
 
 def conceal(value: YamlValue) -> YamlValue:
@@ -99,24 +112,24 @@ def _is_reference(written: str) -> bool:
     return bool(found) and all(match["default"] in (None, ":-") for match in found)
 
 
-def _texts(message: Message, *, is_inside: bool = False) -> Iterator[tuple[str, bool]]:
-    """Each text in secret fields of a message, and whether it is a setting; `is_inside` such a field all are."""
+def _texts(message: Message, *, is_inside: bool = False) -> Iterator[tuple[str, str | None]]:
+    """Each text in secret fields of a message, with its name if it is a setting; `is_inside` such a field all are."""
     for field, value in message.ListFields():
         if is_map(field):
             if is_inside or is_secret(field):
-                yield from ((str(each), True) for each in cast(Mapping[Any, Any], value).values())
+                yield from ((str(each), str(name)) for name, each in cast(Mapping[Any, Any], value).items())
             continue
         for each in value if field.is_repeated else [value]:
             if isinstance(each, Message):
                 yield from _texts(each, is_inside=is_inside or is_secret(field))
             elif (is_inside or is_secret(field)) and isinstance(each, str):
-                yield each, False
+                yield each, None
 
 
-def _hide(redaction: Redaction, text: str, *, is_setting: bool) -> None:
+def _hide(redaction: Redaction, text: str, setting: str | None) -> None:
     if not text.strip():
         return
-    if is_setting:
-        redaction.hide_setting(text, HIDDEN)
-    else:
+    if setting is None or is_secret_name(setting):
         redaction.hide(text, HIDDEN)
+    else:
+        redaction.hide_setting(text, HIDDEN)

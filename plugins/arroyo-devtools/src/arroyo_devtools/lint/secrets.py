@@ -12,15 +12,10 @@ from arroyo_core.errors import Location
 from arroyo_core.pipeline.document import Entry, Scalar, YamlList, YamlMap, YamlValue
 from arroyo_core.pipeline.environment import REFERENCE
 from arroyo_core.pipeline.planner import PlannedPipeline
-from arroyo_core.pipeline.secret_fields import find_secrets
+from arroyo_core.pipeline.secret_fields import find_secrets, is_secret_name
 from arroyo_core.plugin import PluginSet
 from arroyo_core.proto import options_pb2
 from arroyo_devtools.lint.findings import Finding
-
-#: The last word of a name, or its last two, that says its value is a secret.
-_SECRET_NAMES = {"password", "passwd", "passphrase", "pwd", "secret", "token", "credentials", "apikey"}
-_SECRET_PAIRS = {("api", "key"), ("access", "key"), ("account", "key"), ("private", "key"), ("secret", "key")}
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
 
 _PASSWORD_IN_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/\s:@]*:(?P<secret>[^/\s@]+)@")
 _SECRET_IN_TEXT = re.compile(
@@ -166,12 +161,6 @@ def _in_text(value: Scalar) -> Iterator[Finding]:
     what = describe_secret(value.written)
     if what is not None:
         yield _finding(f"{what} is written in clear", value.at)
-
-
-def is_secret_name(name: str) -> bool:
-    """Whether a key of this name has a secret as its value: `password`, `sasl.password`, `secretAccessKey`."""
-    words = [word.casefold() for word in _WORD.findall(name)]
-    return bool(words) and (words[-1] in _SECRET_NAMES or tuple(words[-2:]) in _SECRET_PAIRS)
 
 
 def describe_secret(text: str) -> str | None:
