@@ -85,7 +85,12 @@ def test_arguments(environment: str) -> list[str]:
 
 def sources() -> list[str]:
     """What mypy checks: the core, the scripts, and the packages of every plugin, the templates too."""
-    templates = [ROOT / kind / "_template" / "src" for kind in ("plugins", "udfs")]
+    folders = [
+        ROOT / "plugins" / "_template",
+        *(ROOT / "plugins" / "_templates").iterdir(),
+        ROOT / "udfs" / "_template",
+    ]
+    templates = [folder / "src" for folder in sorted(folders)]
     plugins = [*(found.sources for found in distributions()[1:]), *templates]
     return [
         "arroyo_core",

@@ -47,7 +47,7 @@ def render_mistake(error: PipelineError, *, is_debug: bool = False) -> str:
     gutter = ""
     if error.at:
         gutter = gutter_of(error.at)
-        lines += excerpt(error.at, error.value)
+        lines += excerpt(error.at, error.value) if error.shows_line else []
     if error.suggestion:
         lines.append(f"{gutter}  did you mean {error.suggestion}?")
     if error.allowed:

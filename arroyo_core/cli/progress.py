@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from types import TracebackType
 from typing import Self, TextIO
@@ -17,6 +18,9 @@ from arroyo_core.pipeline.plan import Plan
 from arroyo_core.runtime.metrics import OperatorMetrics
 from arroyo_core.runtime.results import EpochResult, JobResult
 
+#: A warning that is given epoch after epoch is shown again after so long.
+REPEAT_S = 60.0
+
 
 class ProgressKind(StrEnum):
     """How a run is shown; the values of `--progress`."""
@@ -27,14 +31,16 @@ class ProgressKind(StrEnum):
 
 
 class Progress:
-    """Shows warnings of operators, once each, and nothing else.
+    """Shows warnings of operators, and nothing else: each once, and again, as it is then, while it lasts.
 
     All text for people goes through `write`, so that it does not end up within what a subclass shows.
     """
 
-    def __init__(self, out: TextIO | None = None) -> None:
+    def __init__(self, out: TextIO | None = None, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.out = out or sys.stderr
-        self._warned: set[str] = set()
+        self._monotonic = monotonic
+        #: When each warning was shown last, by operator and topic.
+        self._warned_s: dict[tuple[str, str], float] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -48,10 +54,12 @@ class Progress:
         return
 
     def on_epoch(self, result: EpochResult, job: JobResult) -> None:
+        now_s = self._monotonic()
+        self._warned_s = {key: shown_s for key, shown_s in self._warned_s.items() if now_s - shown_s < REPEAT_S}
         for operator_id, metrics in result.operators.items():
-            for warning in metrics.warnings:
-                if warning not in self._warned:
-                    self._warned.add(warning)
+            for topic, warning in metrics.warnings.items():
+                if (operator_id, topic) not in self._warned_s:
+                    self._warned_s[operator_id, topic] = now_s
                     self.write(f"warning: {operator_id}: {warning}\n")
 
     def on_stop_requested(self, text: str) -> None:

@@ -13,6 +13,7 @@ from arroyo_core.runtime.boundary import Boundary
 from arroyo_core.runtime.context import RuntimeContext
 from arroyo_core.runtime.metrics import OperatorMetrics, Stopwatch
 from arroyo_core.runtime.pinned_udfs import plugins_for
+from arroyo_core.runtime.secrets import NodeSecrets
 from arroyo_core.runtime.tables import TableOpener
 from arroyo_core.state import ParquetBackend, commit_data
 
@@ -45,6 +46,7 @@ def commit_epoch(
             begin(node.id)
             task = task_info(plan, node, 0)
             metrics = said[node.id] = OperatorMetrics()
+            secrets = NodeSecrets(node, plugins)
             ctx = RuntimeContext(
                 task_info=task,
                 table_manager=opener.open(operator, task, node.input_schemas).manager,
@@ -53,10 +55,11 @@ def commit_epoch(
                 output_schema=node.output_schema,
                 token=token,
                 metrics=metrics,
+                redact=secrets.redact,
             )
             data = commit_data(staged[node.id], backend.storage)
             # Nothing between this and the commit: a driver may be paused anywhere.
             backend.check_commit(token.epoch)
-            with Boundary(task, token.epoch, metrics, Stopwatch()):
+            with Boundary(task, token.epoch, metrics, Stopwatch(), secrets.redact):
                 operator.handle_commit(token.epoch, data, ctx)
     return said

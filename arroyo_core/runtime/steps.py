@@ -259,7 +259,7 @@ class JobSteps:
 
     def _replay_commit(self, checkpoint: CheckpointMetadata) -> None:
         for operator_id, said in self._commit(checkpoint).items():
-            for warning in said.warnings:
+            for warning in said.warnings.values():
                 logger.warning("%s, commit of epoch %d: %s", operator_id, checkpoint.epoch, warning)
 
     def _commit(self, checkpoint: CheckpointMetadata) -> Mapping[str, OperatorMetrics]:

@@ -22,6 +22,7 @@ PAGES = [
     "docs/on-a-cluster.md",
     "docs/on-s3.md",
     "docs/on-spark-connect.md",
+    "docs/outside-services.md",
     "docs/read-output.md",
     "docs/read-state.md",
     "docs/ship-functions.md",

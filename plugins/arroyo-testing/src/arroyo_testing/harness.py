@@ -116,7 +116,7 @@ class OperatorHarness:
     @property
     def warnings(self) -> Sequence[str]:
         """Of the epoch that runs now."""
-        return [warning for subtask in self._subtasks for warning in subtask.ctx.metrics.warnings]
+        return [warning for subtask in self._subtasks for warning in subtask.ctx.metrics.warnings.values()]
 
     @property
     def last_token(self) -> CommitToken:

@@ -1,4 +1,4 @@
-"""JSON Schema for the configs of operators, made from their protobuf messages as `graph/config.py` reads them."""
+"""JSON Schema for the configs of operators, made from their protobuf messages as `pipeline/config.py` reads them."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from arroyo_core.pipeline.field_options import (
     writable_fields,
 )
 from arroyo_core.pipeline.scalar_schemas import Schema, nullable
+from arroyo_core.pipeline.secret_fields import is_secret
 from arroyo_core.pipeline.wellknown import WELL_KNOWN
 from arroyo_core.proto import options_pb2
 from arroyo_devtools.schema.field_docs import default_words, field_choices
@@ -68,7 +69,8 @@ class ConfigSchemas:
         words = default_words(field, text)
         shown = f"{text.description}\n\nDefault: {words}." if words else text.description
         described = {"description": shown, "markdownDescription": shown} if shown else {}
-        return {**described, **schema, **_default(field)}
+        hidden: Schema = {"writeOnly": True} if is_secret(field) else {}
+        return {**described, **schema, **_default(field), **hidden}
 
     def _field(self, field: FieldDescriptor, above: tuple[str, ...], *, is_required: bool) -> Schema:
         if is_map(field):

@@ -18,6 +18,7 @@ from arroyo_core.pipeline.field_options import (
     limit,
     writable_fields,
 )
+from arroyo_core.pipeline.secret_fields import is_secret
 from arroyo_core.pipeline.wellknown import WELL_KNOWN
 from arroyo_core.proto import options_pb2
 from arroyo_devtools.schema.prose import FieldText, read_field_text
@@ -49,6 +50,7 @@ class FieldDoc:
     #: Whether other names than the choices are allowed.
     is_open: bool = False
     fields: tuple[FieldDoc, ...] = ()
+    is_secret: bool = False
 
 
 def describe_fields(
@@ -101,6 +103,7 @@ def _describe_field(field: FieldDescriptor, comments: Mapping[str, str], above: 
         choices=tuple(choices),
         is_open=is_open,
         fields=nested,
+        is_secret=is_secret(field),
     )
 
 
