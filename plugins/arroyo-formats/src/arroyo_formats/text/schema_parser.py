@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from arroyo_formats.text.salvage import BadTextError, RowParser, Texts
-from arroyo_formats.text.timestamps import Writing, physical_type, to_timestamp
+from arroyo_formats.text.timestamps import Writing, from_text, physical_type, to_timestamp
 
 #: How values of some types begin at least: a text that does not begin so is certainly no such value.
 _DATE = r"^\s*[0-9]{4}-[0-9]{2}-[0-9]{2}"
@@ -87,7 +87,7 @@ class SchemaParser(RowParser):
         values = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
         if values.type.equals(field.type):
             return values
-        return to_timestamp(values, field.type) if field.name in self._writings else pc.cast(values, field.type)
+        return to_timestamp(values, field.type) if field.name in self._writings else from_text(values, field.type)
 
     def _is_about_time(self, error: Exception) -> bool:
         """Whether timestamps may be at fault: their columns, or what they are read as."""
