@@ -15,6 +15,7 @@ _ADDED = {
     "arroyo_add_command": "commands",
     "arroyo_language": "languages",
     "arroyo_section": "sections",
+    "arroyo_format": "formats",
     "arroyo_storage": "storage",
     "arroyo_table_type": "table types",
     "arroyo_conformance": "checks",
