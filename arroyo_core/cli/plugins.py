@@ -16,6 +16,7 @@ _ADDED = {
     "arroyo_progress": "a live view",
     "arroyo_language": "languages",
     "arroyo_section": "sections",
+    "arroyo_format": "formats",
     "arroyo_storage": "storage",
     "arroyo_table_type": "table types",
     "arroyo_conformance": "checks",

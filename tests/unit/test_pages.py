@@ -52,6 +52,7 @@ RUN_BY = {
     "docs/trouble.md": "tests/unit/cli/test_trouble_docs.py",
     "docs/tutorial.md": "tests/integration/test_tutorial.py",
     "docs/udfs.md": "tests/unit/test_packaging_documents.py",
+    "docs/write-a-format.md": "tests/unit/plugin/test_write_a_format.py",
     "docs/write-a-plugin.md": "tests/unit/test_packaging_documents.py",
 }
 
