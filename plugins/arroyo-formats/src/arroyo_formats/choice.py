@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 from google.protobuf import json_format, struct_pb2
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from arroyo_core.api import with_defaults
@@ -24,11 +25,16 @@ class FormatChoice:
     """A format with its settings, as a connector's config has them."""
 
     format: Format
-    settings: Message
+    #: May hold secrets, so it is never shown.
+    settings: Message = field(repr=False)
 
     @property
     def name(self) -> str:
         return self.format.name
+
+    def for_topic(self, topic: str, part: str = "value") -> FormatChoice:
+        """The choice for messages of a topic, before `resolve`; `part` is `key` where it is about their keys."""
+        return FormatChoice(self.format, self.format.for_topic(self.settings, topic, part))
 
     def resolve(self) -> FormatChoice:
         """The choice that executors are sent; on the driver, once."""
@@ -109,22 +115,35 @@ def _split(value: struct_pb2.Value, default: str | None) -> tuple[str, dict[str,
     )
 
 
-def _read_setting(settings: Message, key: str, item: Any) -> None:
-    fields = [field.name for field in settings.DESCRIPTOR.fields]
+def _read_setting(settings: Message, key: str, item: Any, parent: str = "format") -> None:
+    fields = settings.DESCRIPTOR.fields_by_name
+    path = f"{parent}.{key}"
     if key not in fields:
         near = difflib.get_close_matches(key, fields, n=1)
         raise ConfigError(
             f"there is no setting {key!r} of this format",
-            field=f"format.{key}",
+            field=path,
             value=key,
-            allowed=fields,
+            allowed=list(fields),
             suggestion=near[0] if near else None,
         )
+    if isinstance(item, dict) and _holds_settings(fields[key]):
+        # One by one, so that a mistake has its own path, and no message shows the settings beside it.
+        nested = getattr(settings, key)
+        nested.SetInParent()
+        for inner, value in item.items():
+            _read_setting(nested, inner, value, path)
+        return
     try:
         json_format.ParseDict({key: item}, settings)
     except json_format.ParseError as error:
         reason = str(error).rpartition(": ")[2]
-        raise ConfigError(f"{key} cannot be {item!r}: {reason}", field=f"format.{key}", value=str(item)) from error
+        raise ConfigError(f"{key} cannot be {item!r}: {reason}", field=path, value=str(item)) from error
+
+
+def _holds_settings(field: FieldDescriptor) -> bool:
+    kind = field.message_type
+    return kind is not None and not field.is_repeated and not kind.full_name.startswith("google.protobuf.")
 
 
 def _within_format(error: ConfigError) -> ConfigError:
