@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 from google.protobuf import json_format, struct_pb2
-from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from arroyo_core.api import with_defaults
@@ -141,7 +140,7 @@ def _read_setting(settings: Message, key: str, item: Any, parent: str = "format"
         raise ConfigError(f"{key} cannot be {item!r}: {reason}", field=path, value=str(item)) from error
 
 
-def _holds_settings(field: FieldDescriptor) -> bool:
+def _holds_settings(field: Any) -> bool:
     kind = field.message_type
     return kind is not None and not field.is_repeated and not kind.full_name.startswith("google.protobuf.")
 
