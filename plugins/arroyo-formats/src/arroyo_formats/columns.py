@@ -137,6 +137,17 @@ def within_valid(values: pa.Array, bad: Mapping[int, str]) -> dict[int, str]:
     return {place: reason for place, reason in bad.items() if is_valid[place]}
 
 
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What some messages hold, on its way to a batch."""
+
+    columns: Sequence[Column]
+    #: Messages that have no row in the columns, by their places among all.
+    undecoded: Sequence[BadMessage] = ()
+    #: Places in the columns of rows that do not fit as a whole, with the reason.
+    wrong: Mapping[int, str] = field(default_factory=dict)
+
+
 @dataclass(slots=True)
 class Gathering:
     """Collects rows of messages that were read in groups, and gives them in the order of the messages."""
@@ -147,14 +158,15 @@ class Gathering:
     _origins: list[Indices] = field(default_factory=list)
     _bad: list[BadMessage] = field(default_factory=list)
 
-    def add(self, rows: Sequence[Column], decoded: Sequence[BadMessage], origins: Indices) -> None:
-        """Columns of what was decoded; `decoded` are those that were not, by their places in `origins`."""
-        kept = np.delete(origins, [each.index for each in decoded]) if decoded else origins
-        self._bad += [BadMessage(int(origins[each.index]), each.error) for each in decoded]
-        wrong: dict[int, str] = {}
-        for name, column in zip(self.schema.names, rows, strict=True):
+    def add(self, rows: Rows, origins: Indices) -> None:
+        """The rows of the messages of these numbers."""
+        undecoded = [each.index for each in rows.undecoded]
+        kept = np.delete(origins, undecoded) if undecoded else origins
+        self._bad += [BadMessage(int(origins[each.index]), each.error) for each in rows.undecoded]
+        wrong = dict(rows.wrong)
+        for name, column in zip(self.schema.names, rows.columns, strict=True):
             wrong |= {place: f"{name}: {reason}" for place, reason in column.bad.items() if place not in wrong}
-        arrays = [column.values for column in rows]
+        arrays = [column.values for column in rows.columns]
         if wrong:
             self._bad += [BadMessage(int(kept[place]), reason) for place, reason in wrong.items()]
             is_right = np.ones(len(kept), bool)

@@ -10,4 +10,8 @@ from arroyo_core.plugin import hookimpl
 
 @hookimpl
 def arroyo_format() -> Sequence[Any]:
-    return []
+    from arroyo_formats.extras import format_with_extra
+
+    return [
+        format_with_extra("avro", "arroyo_formats.avro.format", "AvroFormat"),
+    ]

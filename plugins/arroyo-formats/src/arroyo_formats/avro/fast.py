@@ -131,6 +131,8 @@ class FastDecoder:
             return None
         try:
             batch = pa.record_batch(pyruhvro.deserialize_array(ended, self._schema))
+            # It takes any bytes for a string.
+            batch.validate(full=True)
         except (KeyboardInterrupt, SystemExit, MemoryError):
             raise
         except BaseException:  # a panic in Rust is no Exception

@@ -16,7 +16,7 @@ from arroyo_formats.avro.fast import FastDecoder, is_fast
 from arroyo_formats.avro.plain import PlainDecoder
 from arroyo_formats.avro.resolution import resolve
 from arroyo_formats.avro.schema import Record, SchemaError, parse
-from arroyo_formats.columns import Column, Gathering, Step, cast_field
+from arroyo_formats.columns import Gathering, Rows, Step, cast_field
 from arroyo_formats.format import BadMessage, Decoded, Indices, MessageReader
 from arroyo_formats.registry import SchemaRegistry, UnknownSchemaError, split
 from arroyo_formats.schemas_pb2 import AvroSettings
@@ -41,21 +41,16 @@ class Reading:
     decoder: Decoder
     step: Step
 
-    def read(self, bodies: Sequence[bytes], schema: pa.Schema) -> tuple[list[Column], list[BadMessage]]:
+    def read(self, bodies: Sequence[bytes], schema: pa.Schema) -> Rows:
         stored, bad = self.decoder.decode(bodies)
         resolved = self.step(stored)
         names = [field.name for field in resolved.values.type]
         columns = []
         for field in schema:
-            if field.name in names:
-                column = cast_field(resolved.values.field(names.index(field.name)), field)
-            else:
-                column = cast_field(pa.nulls(len(stored), field.type), field)
-            columns.append(column)
-        if columns and resolved.bad:
-            # What the schemas cannot agree on in a value is said of the row, wherever its column went.
-            columns[0] = columns[0].and_bad(resolved.bad)
-        return columns, bad
+            is_there = field.name in names
+            found = resolved.values.field(names.index(field.name)) if is_there else pa.nulls(len(stored), field.type)
+            columns.append(cast_field(found, field))
+        return Rows(columns, bad, resolved.bad)
 
 
 class AvroReader(MessageReader):
@@ -88,7 +83,7 @@ class AvroReader(MessageReader):
             messages = [messages[i][len(self._mark) :] for i in origins.tolist()]
         reading = self._readings.setdefault(0, Reading(decoder(self._reader), resolve(self._reader, self._reader)))
         assert isinstance(reading, Reading)
-        gathering.add(*reading.read(messages, self.schema), origins)
+        gathering.add(reading.read(messages, self.schema), origins)
 
     def _read_framed(self, messages: Sequence[bytes], gathering: Gathering) -> None:
         framed = split(messages)
@@ -101,7 +96,7 @@ class AvroReader(MessageReader):
                 continue
             is_all = len(places) == len(framed.bodies)
             bodies = framed.bodies if is_all else [framed.bodies[place] for place in places.tolist()]
-            gathering.add(*reading.read(bodies, self.schema), origins)
+            gathering.add(reading.read(bodies, self.schema), origins)
 
     def _reading(self, schema_id: int) -> Reading | str:
         """How values of a schema are read, or why they cannot be. What the registry may still get is asked again."""

@@ -208,7 +208,7 @@ def _several(written: Sequence[Node], wanted: Sequence[Node], reader: Node, at: 
     kind = arrow_type(reader)
 
     def step(values: pa.Array) -> Column:
-        branches = [values.field(i) for i in range(len(written))] if len(written) > 1 else [values]
+        branches = values.flatten() if len(written) > 1 else [values]
         bad: dict[int, str] = {}
         targets: list[list[pa.Array]] = [[] for _ in wanted]
         for branch, node, choice in zip(branches, written, chosen, strict=True):
