@@ -14,4 +14,5 @@ def arroyo_format() -> Sequence[Any]:
 
     return [
         format_with_extra("avro", "arroyo_formats.avro.format", "AvroFormat"),
+        format_with_extra("protobuf", "arroyo_formats.protobuf.format", "ProtobufFormat"),
     ]

@@ -62,15 +62,17 @@ class AvroSettings(_message.Message):
     def __init__(self, schema: _Optional[str] = ..., schema_file: _Optional[str] = ..., registry: _Optional[_Union[Registry, _Mapping]] = ..., framing: _Optional[str] = ..., registered: _Optional[_Union[RegisteredText, _Mapping]] = ...) -> None: ...
 
 class ProtobufSettings(_message.Message):
-    __slots__ = ("schema_file", "descriptor_set", "message", "registry", "files")
+    __slots__ = ("schema_file", "descriptor_set", "message", "registry", "files", "schema_id")
     SCHEMA_FILE_FIELD_NUMBER: _ClassVar[int]
     DESCRIPTOR_SET_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     REGISTRY_FIELD_NUMBER: _ClassVar[int]
     FILES_FIELD_NUMBER: _ClassVar[int]
+    SCHEMA_ID_FIELD_NUMBER: _ClassVar[int]
     schema_file: str
     descriptor_set: str
     message: str
     registry: Registry
     files: _containers.RepeatedCompositeFieldContainer[SchemaFile]
-    def __init__(self, schema_file: _Optional[str] = ..., descriptor_set: _Optional[str] = ..., message: _Optional[str] = ..., registry: _Optional[_Union[Registry, _Mapping]] = ..., files: _Optional[_Iterable[_Union[SchemaFile, _Mapping]]] = ...) -> None: ...
+    schema_id: int
+    def __init__(self, schema_file: _Optional[str] = ..., descriptor_set: _Optional[str] = ..., message: _Optional[str] = ..., registry: _Optional[_Union[Registry, _Mapping]] = ..., files: _Optional[_Iterable[_Union[SchemaFile, _Mapping]]] = ..., schema_id: _Optional[int] = ...) -> None: ...

@@ -115,12 +115,11 @@ class SchemaRegistry:
 
     def lookup(self, subject: str, schema: RegisteredSchema) -> int:
         """The number of a schema under a subject; raises `UnknownSchemaError` where it is not there."""
-        try:
-            return int(self.transport.send("POST", f"/subjects/{quote(subject, safe='')}", _body(schema))["id"])
-        except AnswerError as error:
-            if error.status == 404:
-                raise UnknownSchemaError(f"subject {subject!r} does not have this schema: {error.message}") from error
-            raise _refused(f"subject {subject!r}", error) from error
+        return int(self._lookup(subject, schema)["id"])
+
+    def lookup_version(self, subject: str, schema: RegisteredSchema) -> int:
+        """Which version of a subject a schema is; raises `UnknownSchemaError` where it is none."""
+        return int(self._lookup(subject, schema)["version"])
 
     def register(self, subject: str, schema: RegisteredSchema) -> int:
         """Add a schema to a subject, or find it there; its number. Raises `ConfigError` where it is incompatible."""
@@ -155,6 +154,14 @@ class SchemaRegistry:
                 raise _refused(f"subject {subject!r}", error) from error
             answer = self.transport.send("GET", "/config")
         return str(answer.get("compatibilityLevel") or answer.get("compatibility"))
+
+    def _lookup(self, subject: str, schema: RegisteredSchema) -> Any:
+        try:
+            return self.transport.send("POST", f"/subjects/{quote(subject, safe='')}", _body(schema))
+        except AnswerError as error:
+            if error.status == 404:
+                raise UnknownSchemaError(f"subject {subject!r} does not have this schema: {error.message}") from error
+            raise _refused(f"subject {subject!r}", error) from error
 
     def _collect(self, schema: RegisteredSchema, found: dict[str, str], within: tuple[str, ...]) -> None:
         for reference in schema.references:
