@@ -23,7 +23,7 @@ class PlainDecoder:
     """Reads messages of one type."""
 
     def __init__(self, descriptor: Any, fields: Sequence[Field]) -> None:
-        self._parse = message_factory.GetMessageClass(descriptor).FromString
+        self._parse: Callable[[bytes], Any] = message_factory.GetMessageClass(descriptor).FromString
         self._getters = [_getter(field) for field in fields]
         self._types = [field.type for field in fields]
         self._names = [field.name for field in fields]
