@@ -3,31 +3,45 @@
 from __future__ import annotations
 
 import importlib
-from typing import ClassVar, NoReturn
+from typing import Any
+
+from google.protobuf.message import Message
 
 from arroyo_core.errors import ConfigError
-from arroyo_formats.format import Format
+from arroyo_formats.format import Format, MessageReader, MessageWriter
 
 
-def format_with_extra(extra: str, module: str, name: str) -> Format:
-    """The format of a module; where a library is missing, one that says what brings it as soon as it is chosen."""
+def format_with_extra(extra: str, type_name: str, settings: type[Message]) -> Format:
+    """The format that an extra is called after; where a library is missing, one that says so when it is used."""
     try:
-        found: Format = getattr(importlib.import_module(module), name)()
+        found: Format = getattr(importlib.import_module(f"arroyo_formats.{extra}.format"), type_name)()
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] == "arroyo_formats":
             raise
-        return _missing(extra, error.name)
+        return _missing(extra, settings, error.name)
     return found
 
 
-def _missing(extra: str, library: str) -> Format:
-    class MissingFormat(Format):
-        name: ClassVar[str] = extra
+def _missing(extra: str, settings: type[Message], library: str) -> Format:
+    def refuse() -> ConfigError:
+        return ConfigError(
+            f"format {extra} needs {library}: pip install 'arroyo-formats[{extra}]'", field="format", value=extra
+        )
 
-        @property
-        def settings_type(self) -> NoReturn:  # type: ignore[override]
-            raise ConfigError(
-                f"format {extra} needs {library}: pip install 'arroyo-formats[{extra}]'", field="format", value=extra
-            )
+    class MissingFormat(Format):
+        name = extra
+        settings_type = settings
+
+        def resolve(self, settings: Any) -> Any:
+            raise refuse()
+
+        def schema(self, settings: Any, declared: Any) -> Any:
+            raise refuse()
+
+        def reader(self, settings: Any, schema: Any) -> MessageReader:
+            raise refuse()
+
+        def writer(self, settings: Any, schema: Any) -> MessageWriter:
+            raise refuse()
 
     return MissingFormat()

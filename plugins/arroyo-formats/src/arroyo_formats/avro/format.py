@@ -87,7 +87,7 @@ class AvroFormat(Format):
 
 def given_schema(settings: AvroSettings) -> Record | None:
     """The schema that rows are read as, where the settings or the registry have one."""
-    if settings.schema or settings.HasField("registered"):
+    if settings.schema or settings.registered.text:
         return _parsed(settings)
     return None
 
@@ -100,15 +100,17 @@ def _parsed(settings: AvroSettings) -> Record:
         return parse(registered.text, [reference.text for reference in registered.references])
     except SchemaError as error:
         raise ConfigError(
-            f"the schema cannot be used: {error}", field="schema" if settings.schema else "format.registry"
+            f"the schema cannot be used: {error}", field="format.schema" if settings.schema else "format.registry"
         ) from error
 
 
 def _ask_registry(settings: AvroSettings) -> None:
     """Put the version of the subject in, where rows are read as that. A subject that is not there yet is no mistake."""
     registry = settings.registry
-    if settings.schema or not registry.subject:
+    if settings.schema or not registry.subject or settings.HasField("registered"):
         return
+    # Also where there is nothing: what is resolved once stays as it is.
+    settings.registered.SetInParent()
     client = SchemaRegistry.of(registry)
     try:
         found = client.version(registry.subject, registry.version)
