@@ -15,7 +15,7 @@ from arroyo_formats.protobuf.descriptors import message_at
 from arroyo_formats.protobuf.fast import FastDecoder, is_fast
 from arroyo_formats.protobuf.message_type import MessageType
 from arroyo_formats.protobuf.plain import PlainDecoder
-from arroyo_formats.registry import SchemaRegistry, UnknownSchemaError, split
+from arroyo_formats.registry import Framed, SchemaRegistry, UnknownSchemaError, split
 from arroyo_formats.registry.client import PROTOBUF
 from arroyo_formats.registry.framing import read_indexes
 from arroyo_formats.schemas_pb2 import ProtobufSettings
@@ -62,6 +62,8 @@ class ProtobufReader(MessageReader):
         framed = split(messages)
         gathering.add_bad(framed.bad)
         places = np.arange(len(messages)) if framed.origins is None else framed.origins
+        if self._is_uniform(framed):
+            return [body[1:] for body in framed.bodies], places
         bodies, origins, bad = [], [], []
         for schema_id, body, origin in zip(framed.ids.tolist(), framed.bodies, places.tolist(), strict=True):
             try:
@@ -76,6 +78,13 @@ class ProtobufReader(MessageReader):
                 origins.append(origin)
         gathering.add_bad(bad)
         return bodies, np.array(origins, np.int64)
+
+    def _is_uniform(self, framed: Framed) -> bool:
+        """Whether all messages are of the first type of one schema, which is the right one: mostly they are."""
+        if not len(framed.ids) or not (framed.ids == framed.ids[0]).all():
+            return False
+        is_first = all([body[:1] == b"\0" for body in framed.bodies])
+        return is_first and not self._problem(int(framed.ids[0]), (0,))
 
     def _problem(self, schema_id: int, path: tuple[int, ...]) -> str:
         """Why messages of this schema and type are bad; empty where they are not."""

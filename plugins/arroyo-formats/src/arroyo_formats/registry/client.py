@@ -94,9 +94,13 @@ class SchemaRegistry:
                 self._unknown[key] = self.clock() + UNKNOWN_FOR_S
             raise UnknownSchemaError(f"the schema registry has no schema {schema_id}") from error
         found = _schema(answer, schema_id=schema_id)
-        with self._lock:
-            self._known[key] = found
+        self.remember(schema_id, found)
         return found
+
+    def remember(self, schema_id: int, schema: RegisteredSchema) -> None:
+        """Have the schema of a number without asking for it, in this process."""
+        with self._lock:
+            self._known[tuple(self.transport.urls), schema_id] = schema
 
     def version(self, subject: str, version: str | int = "latest") -> RegisteredSchema:
         """One version of a subject; raises `UnknownSchemaError`."""
