@@ -9,13 +9,13 @@ import fastavro
 import pyarrow as pa
 import pytest
 from arroyo_formats.avro.arrow_types import arrow_type, avro_schema
+from arroyo_formats.avro.encoding import FastavroEncoder
 from arroyo_formats.avro.fast import FastDecoder, FastEncoder, is_fast
 from arroyo_formats.avro.format import AvroFormat
 from arroyo_formats.avro.plain import PlainDecoder
 from arroyo_formats.avro.resolution import resolve
 from arroyo_formats.avro.schema import parse
 from arroyo_formats.avro.storage import to_storage
-from arroyo_formats.avro.writing import FastavroEncoder
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -58,7 +58,7 @@ def test_both_decoders_and_both_encoders_agree(data: Any):
     kind = message_type(everything().settings, batch.schema)
     assert is_fast(kind.descriptor)
     stored = to_fields(kind.fields, batch.columns)
-    plain, fast = PlainEncoder(kind.descriptor, kind.fields), FastEncoder(kind.descriptor, kind.unit)
+    plain, fast = PlainEncoder(kind.descriptor, kind.fields), FastEncoder(kind.descriptor, kind.fields, kind.unit)
     messages, others = plain.encode(stored).to_pylist(), fast.encode(stored).to_pylist()
     parse = message_factory.GetMessageClass(kind.descriptor).FromString
     assert [parse(each) for each in messages] == [parse(each) for each in others]
@@ -203,6 +203,14 @@ def test_a_message_without_fields_is_a_struct_without_any(old: Path):
     rows = [{"nothing": {}, "x": 1}, {"nothing": None, "x": 2}]
     batch = pa.RecordBatch.from_pylist(rows, choice.schema(None))
     assert read(choice, written(choice, batch)).batch.to_pylist() == rows
+
+
+def test_a_negative_zero_is_written():
+    kinds = pa.schema([("db", pa.float64()), ("fl", pa.float32())])
+    batch = pa.RecordBatch.from_pylist([{"db": -0.0, "fl": 1.0}, {"db": 0.0, "fl": -0.0}], kinds)
+    assert str(read(everything(), written(everything(), batch), batch.schema).batch.to_pylist()) == str(
+        batch.to_pylist()
+    )
 
 
 def test_of_several_names_of_a_number_the_first_is_read():

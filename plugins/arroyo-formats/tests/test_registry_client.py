@@ -194,6 +194,8 @@ def test_the_subject_is_of_the_topic_unless_it_is_given(registry: RegistryState)
     resolved = chosen().for_topic("orders").resolve()
     again = read_choice(resolved.to_value())
     assert again.settings == resolved.settings
+    registry.add("orders-value", LONG)
+    assert again.resolve().settings == resolved.settings, "what is resolved stays as it is"
     assert SECRET not in repr(chosen(password=SECRET))
 
 

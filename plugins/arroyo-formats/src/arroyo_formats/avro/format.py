@@ -9,9 +9,11 @@ import pyarrow as pa
 
 from arroyo_core.errors import ConfigError
 from arroyo_formats.avro.arrow_types import arrow_schema
+from arroyo_formats.avro.encoding import fit_columns
+from arroyo_formats.avro.files import AvroFiles
 from arroyo_formats.avro.reading import AvroReader
 from arroyo_formats.avro.schema import Record, SchemaError, parse
-from arroyo_formats.avro.writing import AvroWriter, fit_columns, schema_to_write
+from arroyo_formats.avro.writing import AvroWriter, schema_to_write
 from arroyo_formats.format import Format, MessageReader, MessageWriter
 from arroyo_formats.registry import SchemaRegistry, UnknownSchemaError, resolve_registry, with_subject
 from arroyo_formats.registry.client import AVRO
@@ -22,10 +24,11 @@ FRAMINGS = (NONE, CONFLUENT, SINGLE_OBJECT)
 
 
 class AvroFormat(Format):
-    """Binary Avro, each message one value. Object container files are not messages, and not read yet (`files`)."""
+    """Binary Avro: each message one value; object container files of many."""
 
     name: ClassVar[str] = "avro"
     settings_type = AvroSettings
+    files = AvroFiles()
 
     def for_topic(self, settings: AvroSettings, topic: str, part: str) -> AvroSettings:
         return with_subject(settings, topic, part)  # type: ignore[no-any-return]
@@ -80,7 +83,7 @@ class AvroFormat(Format):
     def writer(self, settings: AvroSettings, schema: pa.Schema) -> MessageWriter:
         text, record = schema_to_write(settings, schema)
         fit_columns(record, schema)
-        writer = AvroWriter(settings, text, record, schema)
+        writer = AvroWriter(settings, text, record)
         writer.check()
         return writer
 

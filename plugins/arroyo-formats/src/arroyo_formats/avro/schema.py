@@ -214,7 +214,7 @@ class _Parser:
 
     def _item(self, found: Any, namespace: str, at: str) -> Node:
         item = self.type(found, namespace, at)
-        if not _least_bytes(item):
+        if not least_bytes(item):
             # A few bytes could say that there are any number of them.
             raise _error(at, "an array of values without bytes")
         return item
@@ -289,14 +289,15 @@ def _logical(found: Mapping[str, Any], kind: str) -> tuple[str | None, int, int]
     return (logical, precision, scale) if precision else (None, 0, 0)
 
 
-def _least_bytes(node: Node) -> int:
+def least_bytes(node: Node) -> int:
+    """How many bytes a value has at least."""
     match node:
         case Scalar():
             return int(node != NULL)
         case Fixed():
             return node.size
         case Record():
-            return sum(_least_bytes(field.type) for field in node.fields)
+            return sum(least_bytes(field.type) for field in node.fields)
         case _:
             return 1
 

@@ -18,7 +18,7 @@ from google.protobuf.descriptor import FieldDescriptor as Fd
 
 from arroyo_formats.columns import cast
 from arroyo_formats.format import BadMessage, Indices
-from arroyo_formats.protobuf.plain import PlainDecoder
+from arroyo_formats.protobuf.plain import PlainDecoder, PlainEncoder
 from arroyo_formats.protobuf.shape import Field, Kind, Label, Value
 
 _FIXED = frozenset(
@@ -213,13 +213,31 @@ def _either(first: Any, second: Any) -> Any:
 class FastEncoder:
     """Writes messages of one type that `is_fast`, of columns as `to_fields` makes them."""
 
-    def __init__(self, descriptor: Any, unit: str) -> None:
+    def __init__(self, descriptor: Any, fields: Sequence[Field], unit: str) -> None:
         config = ptars.PtarsConfig(timestamp_unit=unit, duration_unit=unit, enum_repr="int32")
         self._pool = ptars.HandlerPool([descriptor.file], config=config)
         self._handler = self._pool.get_for_message(descriptor)
         self._schema = pa.schema([(field.name, _relaxed(field.type)) for field in self._handler.schema()])
+        self._plain = PlainEncoder(descriptor, fields)
 
     def encode(self, columns: Sequence[pa.Array]) -> pa.Array:
         """`binary`, a message for each row."""
+        if any(_has_negative_zero(column) for column in columns):
+            # It takes them for zeros, which need not be written.
+            return self._plain.encode(columns)
         arrays = [_as(column, field.type) for column, field in zip(columns, self._schema, strict=True)]
         return self._handler.record_batch_to_array(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+
+
+def _has_negative_zero(values: pa.Array) -> bool:
+    kind = values.type
+    if pa.types.is_struct(kind):
+        return any(_has_negative_zero(child) for child in values.flatten())
+    if pa.types.is_list(kind):
+        return _has_negative_zero(values.values)
+    if pa.types.is_map(kind):
+        return _has_negative_zero(values.items)
+    if not pa.types.is_floating(kind):
+        return False
+    numbers = values.to_numpy(zero_copy_only=False)
+    return bool(np.any((numbers == 0) & np.signbit(numbers)))

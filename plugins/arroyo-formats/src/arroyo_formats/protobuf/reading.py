@@ -83,7 +83,7 @@ class ProtobufReader(MessageReader):
         """Whether all messages are of the first type of one schema, which is the right one: mostly they are."""
         if not len(framed.ids) or not (framed.ids == framed.ids[0]).all():
             return False
-        is_first = all([body[:1] == b"\0" for body in framed.bodies])
+        is_first = all(body[:1] == b"\0" for body in framed.bodies)
         return is_first and not self._problem(int(framed.ids[0]), (0,))
 
     def _problem(self, schema_id: int, path: tuple[int, ...]) -> str:

@@ -47,7 +47,7 @@ class ProtobufWriter(MessageWriter):
         """`kind` has the fields that are columns."""
         self._fields = kind.fields
         self._encoder: Any = (
-            FastEncoder(kind.descriptor, kind.unit)
+            FastEncoder(kind.descriptor, kind.fields, kind.unit)
             if is_fast(kind.descriptor)
             else PlainEncoder(kind.descriptor, kind.fields)
         )

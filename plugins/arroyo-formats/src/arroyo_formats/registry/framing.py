@@ -90,10 +90,11 @@ def read_indexes(body: bytes) -> tuple[tuple[int, ...], int]:
 
 def write_indexes(path: Sequence[int]) -> bytes:
     """The place of a message type as `read_indexes` reads it."""
-    return b"\0" if tuple(path) == (0,) else b"".join(map(_number, (len(path), *path)))
+    return b"\0" if tuple(path) == (0,) else b"".join(map(zigzag, (len(path), *path)))
 
 
-def _number(value: int) -> bytes:
+def zigzag(value: int) -> bytes:
+    """A number that is not negative, as Avro and this framing write it."""
     value, found = value << 1, bytearray()
     while value > 0x7F:
         found.append(value & 0x7F | 0x80)
