@@ -32,7 +32,7 @@ unexport CONDA_PREFIX PYTHONPATH PYTHONHOME
 # Every Spark worker would compile all it imports, each time again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help env demo test chaos chaos-processes chaos-scale adversary soak quick lint format proto docs-reference lock wheels bench bench-smoke bench-epochs bench-operators bench-state bench-udf plugin java clean
+.PHONY: help env demo test chaos chaos-processes chaos-scale adversary soak quick lint format proto docs-reference lock wheels bench bench-smoke bench-epochs bench-formats bench-operators bench-state bench-udf plugin java clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -116,6 +116,9 @@ bench-epochs: java $(STAMP) ## measure what an epoch costs, as make bench does, 
 
 bench-operators: java $(STAMP) ## measure each window and join beside DuckDB and Structured Streaming
 	@$(BIN)/python -m benchmarks.operators $(BENCH_ARGS)
+
+bench-formats: $(STAMP) ## measure formats of messages beside the bare libraries
+	@$(BIN)/python -m benchmarks.formats $(BENCH_ARGS)
 
 bench-state: $(STAMP) ## measure state tables beside bare Parquet, DuckDB and a dict
 	@$(BIN)/python -m benchmarks.state $(BENCH_ARGS)
