@@ -1,0 +1,50 @@
+"""A broker for all tests, and topics on it."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterator
+
+import pytest
+from arroyo_kafka.broker import Broker, running_broker
+from hypothesis import settings
+
+from arroyo_core.errors import SetupError
+
+from .support.cluster import Cluster
+
+# Two cores, shared: the time of an example says nothing.
+settings.register_profile("shared", deadline=None, max_examples=40)
+settings.load_profile("shared")
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[Broker]:
+    """A real broker, for tests that leave it as it is. Where it cannot be had, they are skipped; in CI they fail."""
+    try:
+        with running_broker() as started:
+            yield started
+    except SetupError as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(f"no Kafka broker: {error}")
+
+
+@pytest.fixture(scope="session")
+def cluster(broker: Broker) -> Iterator[Cluster]:
+    """What tests do with topics of that broker."""
+    with Cluster(broker.bootstrap_servers) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def topic(cluster: Cluster) -> Callable[..., str]:
+    """Makes topics with names of their own: `topic(partitions=3, **{"cleanup.policy": "compact"})`."""
+
+    def make(partitions: int = 1, **config: str) -> str:
+        name = f"t-{uuid.uuid4().hex[:12]}"
+        cluster.create(name, partitions=partitions, config=config)
+        return name
+
+    return make
