@@ -177,14 +177,20 @@ def test_a_topic_that_was_made_again_is_another_one(
 def test_a_topic_that_is_deleted_while_it_is_read(cluster: Cluster, topic: MakeTopic, sources: Sources) -> None:
     name = topic()
     cluster.produce(name, messages(range(3)))
-    failing, waiting = (sources(topic=name, on_data_loss=policy) for policy in ("fail", "latest"))
+    clock = FakeClock()
+    failing, waiting = (sources(clock, topic=name, on_data_loss=policy) for policy in ("fail", "latest"))
     for harness in (failing, waiting):
         harness.run(rows=3)
     cluster.delete(name)
+    clock.advance(31)
     with pytest.raises(OperatorError, match="its topic was deleted"):
         failing.run(rows=1)
-    run = waiting.run(interval_ms=3_000)
-    assert any("waiting until its topic is made again" in text for text in run.warnings)
+    assert any("waiting until its topic is made again" in text for text in waiting.run(interval_ms=1).warnings)
+    cluster.create(name)
+    clock.advance(31)
+    assert "the topic was deleted and made again" in waiting.run(interval_ms=1).warnings[0]
+    cluster.produce(name, messages([7]))
+    assert ids(waiting.run(rows=1)) == [7]
 
 
 def test_a_broker_that_comes_back_is_read_on(

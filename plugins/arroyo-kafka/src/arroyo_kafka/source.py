@@ -53,8 +53,6 @@ _DEFAULTS = {
     "fetch.max.bytes": 8 << 20,
     # Default a second: a queue that was full would stay empty for so long.
     "fetch.queue.backoff.ms": 10,
-    # Default half a minute, for topics that are being made: those that are read have been seen.
-    "topic.metadata.propagation.max.ms": 2000,
 }
 
 
