@@ -29,7 +29,7 @@ class Discovery:
 
     @property
     def is_due(self) -> bool:
-        """Whether it is time for a look. Also where there is an end: a topic that is deleted gives no sign by itself."""
+        """Whether it is time for a look; also where there is an end: a topic that is deleted gives no sign."""
         if self._is_needed or self._looked_us is None:
             return True
         return self._ctx.clock.now_us() - self._looked_us >= self._settings.discovery_interval_us
