@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from arroyo_core.api import ConstructedOperator, OperatorConstructor, Registry
 from arroyo_core.plugin import hookimpl
 from arroyo_kafka.kafka_pb2 import SourceConfig
+
+if TYPE_CHECKING:
+    from arroyo_core.cli.commands import Commands
 
 
 class SourceConstructor(OperatorConstructor[SourceConfig]):
@@ -28,3 +33,11 @@ class SourceConstructor(OperatorConstructor[SourceConfig]):
 @hookimpl
 def arroyo_register(registry: Registry) -> None:
     registry.add("kafka.source", SourceConstructor())
+
+
+@hookimpl
+def arroyo_add_command(commands: Commands) -> None:
+    # Imported here: executors load plugins too, and need no commands.
+    from arroyo_kafka.commands import command
+
+    command.add_command(commands)

@@ -121,7 +121,7 @@ class KafkaSource(SourceOperator):
         reader = settings.format.reader(settings.schema)
         decoder = MessageDecoder(reader, settings.metadata, ctx.output_schema.schema)
         key = self._consumer_key(ctx.task_info)
-        consumer = open_consumers.borrow(key, lambda: self._make_consumer(ctx.task_info))
+        consumer = open_consumers.borrow(key, lambda: make_consumer(settings, self._group(ctx.task_info)))
         try:
             try:
                 finish = epoch.read(consumer, collector, decoder, bad)
@@ -158,12 +158,7 @@ class KafkaSource(SourceOperator):
             ctx.warn(f"{error}; the job itself does not need it")
 
     def _group(self, task: TaskInfo) -> str:
-        return self._settings.group_id or f"arroyo-{task.job_id}-{task.operator_id}"
-
-    def _make_consumer(self, task: TaskInfo) -> Consumer:
-        level = "read_committed" if self._settings.is_read_committed else "read_uncommitted"
-        own = {**_OWN_SETTINGS, "group.id": self._group(task), "isolation.level": level}
-        return self._settings.client.consumer(own, defaults=_DEFAULTS)
+        return self._settings.group_of(task.job_id, task.operator_id)
 
     def _consumer_key(self, task: TaskInfo) -> Hashable:
         client = self._settings.client
@@ -175,6 +170,13 @@ class KafkaSource(SourceOperator):
             open_consumers.give_back(key, consumer)
         else:
             consumer.close()
+
+
+def make_consumer(settings: SourceSettings, group: str) -> Consumer:
+    """A consumer that reads as a source does; it takes no part in the group."""
+    level = "read_committed" if settings.is_read_committed else "read_uncommitted"
+    own = {**_OWN_SETTINGS, "group.id": group, "isolation.level": level}
+    return settings.client.consumer(own, defaults=_DEFAULTS)
 
 
 def _finish_type(ctx: SourceContext) -> SourceFinishType:

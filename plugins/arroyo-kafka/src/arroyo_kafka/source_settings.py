@@ -87,6 +87,10 @@ class SourceSettings:
     discovery_interval_us: int
     batch_rows: int
 
+    def group_of(self, job_id: str, node_id: str) -> str:
+        """The consumer group that is told how far the job is."""
+        return self.group_id or f"arroyo-{job_id}-{node_id}"
+
 
 def resolve_source(config: SourceConfig) -> SourceConfig:
     """A copy of a config as executors need it: absolute paths, and what the format has in files of the driver.
