@@ -81,9 +81,7 @@ def _open(
     """The tables of every subtask that wrote them."""
     found = next((item for item in checkpoint.operators if item.operator_metadata.operator_id == node_id), None)
     if found is None:
-        raise RewriteError(
-            f"the newest checkpoint of job {backend.job_id!r}, epoch {checkpoint.epoch}, has no {node_id!r}"
-        )
+        raise RewriteError(f"epoch {checkpoint.epoch} of job {backend.job_id!r} has no state of node {node_id!r}")
     node = plan.nodes[node_id]
     operator = construct(node, plugins).inner
     opener = TableOpener(backend.storage.url, {node_id: found.SerializeToString()}, incarnation=checkpoint.incarnation)

@@ -32,7 +32,8 @@ class Discovery:
         """Whether it is time for a look; also where there is an end: a topic that is deleted gives no sign."""
         if self._is_needed or self._looked_us is None:
             return True
-        return self._ctx.clock.now_us() - self._looked_us >= self._settings.discovery_interval_us
+        passed_us: int = self._ctx.clock.now_us() - self._looked_us
+        return passed_us >= self._settings.discovery_interval_us
 
     def hurry(self) -> None:
         """An error says that a topic is not what it was: look as soon as possible."""

@@ -67,11 +67,7 @@ def _print(source: SourceNode, messages: Sequence[Message], args: argparse.Names
     for message in messages:
         value = message.value()
         decoded = reader.read([value]) if value is not None else None
-        rows = (
-            [{name: _json_value(item) for name, item in row.items()} for row in decoded.batch.to_pylist()]
-            if decoded
-            else []
-        )
+        rows = [_json_value(row) for row in decoded.batch.to_pylist()] if decoded is not None else []
         error = decoded.bad[0].error if decoded is not None and decoded.bad else None
         if args.format == JSON:
             place = {"topic": message.topic(), "partition": message.partition(), "offset": message.offset()}
