@@ -7,7 +7,7 @@ while a module is imported. Nothing of `client` is shown: settings may be secret
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -77,13 +77,16 @@ class Client:
         except KafkaException as error:
             raise self.translate(error, "cannot make a producer") from error
 
-    def admin(self) -> AdminClient:
-        """A client that asks for topics and groups, likewise. It ends when nothing refers to it."""
+    def admin(self, *, on_error: Callable[[KafkaError], None] | None = None) -> AdminClient:
+        """A client that asks for topics and groups, likewise. It ends when nothing refers to it.
+
+        `on_error` is told, when the client is polled, of connections that fail.
+        """
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
 
         try:
-            return AdminClient(self._merged({}), logger=logger)
+            return AdminClient({**self._merged({}), "error_cb": on_error or _ignore}, logger=logger)
         except KafkaException as error:
             raise self.translate(error, "cannot make a client") from error
 

@@ -16,7 +16,7 @@ from arroyo_kafka.client import CALL_SECONDS, Client
 from arroyo_kafka.partitions import Partition, Topic, TopicSelection
 
 if TYPE_CHECKING:
-    from confluent_kafka import KafkaException
+    from confluent_kafka import KafkaError, KafkaException
 
 #: How long one step of waiting takes.
 STEP_SECONDS = 0.1
@@ -35,8 +35,10 @@ class Cluster:
 
     def __init__(self, client: Client, *, is_interrupted: Callable[[], bool] = lambda: False) -> None:
         self._client = client
-        self._admin = client.admin()
+        self._admin = client.admin(on_error=self._handle_error)
         self._is_interrupted = is_interrupted
+        #: Of a connection: that it is refused for what we are, and not for now.
+        self._refusal: KafkaError | None = None
 
     def find_topics(self, selection: TopicSelection) -> Sequence[Topic]:
         """The topics that there are of those selected, by name; brokers' own topics are never matched by a pattern."""
@@ -46,7 +48,7 @@ class Cluster:
 
     def topic_names(self) -> Sequence[str]:
         """All topics of the cluster."""
-        from confluent_kafka import KafkaException
+        from confluent_kafka import KafkaError, KafkaException
 
         deadline = time.monotonic() + CALL_SECONDS
         while True:
@@ -136,7 +138,7 @@ class Cluster:
         self, ask: Callable[[], Mapping[Any, Future[Any]]], doing: str, missing: Sequence[int] = ()
     ) -> dict[Any, Any]:
         """What was asked for, by what it was asked of, without those that fail with a code of `missing`."""
-        from confluent_kafka import KafkaException
+        from confluent_kafka import KafkaError, KafkaException
 
         deadline = time.monotonic() + CALL_SECONDS
         while True:
@@ -168,5 +170,15 @@ class Cluster:
         time.sleep(PAUSE_SECONDS)
 
     def _look(self) -> None:
+        """Whether there is a reason not to wait any longer."""
+        self._admin.poll(0)
+        if self._refusal is not None:
+            raise self._client.translate(self._refusal, "cannot connect")
         if self._is_interrupted():
             raise InterruptedByControl
+
+    def _handle_error(self, error: KafkaError) -> None:
+        from confluent_kafka import KafkaError
+
+        if error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL):
+            self._refusal = error
