@@ -86,7 +86,8 @@ class Client:
         from confluent_kafka.admin import AdminClient
 
         try:
-            return AdminClient({**self._merged({}), "error_cb": on_error or _ignore}, logger=logger)
+            settings: dict[str, Any] = {**self._merged({}), "error_cb": on_error or _ignore}
+            return AdminClient(settings, logger=logger)
         except KafkaException as error:
             raise self.translate(error, "cannot make a client") from error
 

@@ -48,7 +48,7 @@ class Cluster:
 
     def topic_names(self) -> Sequence[str]:
         """All topics of the cluster."""
-        from confluent_kafka import KafkaError, KafkaException
+        from confluent_kafka import KafkaException
 
         deadline = time.monotonic() + CALL_SECONDS
         while True:
@@ -138,7 +138,7 @@ class Cluster:
         self, ask: Callable[[], Mapping[Any, Future[Any]]], doing: str, missing: Sequence[int] = ()
     ) -> dict[Any, Any]:
         """What was asked for, by what it was asked of, without those that fail with a code of `missing`."""
-        from confluent_kafka import KafkaError, KafkaException
+        from confluent_kafka import KafkaException
 
         deadline = time.monotonic() + CALL_SECONDS
         while True:
