@@ -32,7 +32,7 @@ unexport CONDA_PREFIX PYTHONPATH PYTHONHOME
 # Every Spark worker would compile all it imports, each time again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help env demo test chaos chaos-processes chaos-scale adversary soak quick lint format proto docs-reference lock wheels bench bench-smoke bench-epochs bench-formats bench-operators bench-state bench-udf plugin java clean
+.PHONY: help env demo test chaos chaos-processes chaos-scale adversary soak quick lint format proto docs-reference lock wheels bench bench-smoke bench-epochs bench-formats bench-operators bench-state bench-udf plugin java kafka clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -62,6 +62,9 @@ demo: java $(STAMP) ## run a Nexmark pipeline with a shuffle into Parquet files,
 	@$(BIN)/arroyo run $(DEMO)
 	@$(BIN)/python tools/show_result.py out/nexmark_hot_bids
 	@printf '\nThe pipeline is %s, the command is %s. Next: docs/tutorial.md\n' '$(DEMO)' '$(BIN)/arroyo'
+
+kafka: java $(STAMP) ## run a Kafka broker on 127.0.0.1 for trying out, until Ctrl-C: make kafka PORT=9092
+	@$(BIN)/arroyo kafka broker --port $(or $(PORT),9092)
 
 test: java $(STAMP) wheels ## run everything: lint, types, and the tests of every distribution on every Python
 	@rm -rf build/reports && mkdir -p build/reports

@@ -45,6 +45,7 @@ WITH_SERVICES = ["docs/on-a-cluster.md", "docs/on-s3.md", "docs/on-spark-connect
 RUN_BY = {
     "docs/editors.md": "plugins/arroyo-devtools/tests/reference/test_editors.py",
     "docs/hooks.md": "tests/unit/plugin/test_hooks.py",
+    "docs/kafka.md": "plugins/arroyo-kafka/tests/test_page.py",
     "docs/lint.md": "plugins/arroyo-devtools/tests/test_lint_command.py",
     "docs/pipelines.md": "tests/unit/cli/test_parameters.py",
     "docs/state-tables.md": "tests/unit/state/test_state_docs.py",

@@ -101,3 +101,11 @@ def test_a_value_is_shown_in_its_unit():
 
     assert json_values(Measured(wait_ns=1_500_000_000, share=0.12345678)) == {"wait_s": 1.5, "share": 0.123457}
     assert list(metrics_of(Measured)) == ["wait_ns", "share", "hidden"]
+
+
+def test_a_gauge_is_added_over_subtasks_and_replaced_by_a_later_epoch():
+    epoch = OperatorMetrics(rows_sent=10, backlog=3)
+    epoch.add(OperatorMetrics(rows_sent=5, backlog=4))
+    assert (epoch.rows_sent, epoch.backlog) == (15, 7)
+    epoch.add_epoch(OperatorMetrics(rows_sent=2, backlog=1, counters={"bad_rows": 1}))
+    assert (epoch.rows_sent, epoch.backlog, epoch.counters) == (17, 1, {"bad_rows": 1})

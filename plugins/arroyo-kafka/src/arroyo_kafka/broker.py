@@ -279,7 +279,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m arroyo_kafka.broker", description="Run a Kafka broker.")
     parser.add_argument("--port", type=int, default=9092, help="the port on 127.0.0.1; default 9092")
     parser.add_argument("--version", default=VERSION, help=f"the version of Kafka; default {VERSION}")
-    arguments = parser.parse_args()
+    return run(parser.parse_args())
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run a broker on `arguments.port` until it is ended; its data goes with it."""
     folder = Path(tempfile.mkdtemp(prefix="arroyo-kafka-"))
     broker = Broker(folder, port=arguments.port, version=arguments.version)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))

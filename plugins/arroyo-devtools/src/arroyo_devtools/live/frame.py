@@ -87,6 +87,8 @@ def _facts(plan: Plan, moment: Moment) -> list[str]:
         f"commit lag {last.commit_s:.2f} s",
         f"state {format_size(last.state_bytes)}",
     ]
+    if last.backlog:
+        facts.append(f"{last.backlog:,} rows behind")
     if last.watermark_us is not None:
         facts.append(f"watermark lag {format_lag(last.watermark_us, now_us=moment.now_us)}")
     if moment.restarts:

@@ -1,0 +1,45 @@
+"""Makes the topic `orders` with four partitions, and puts a thousand orders into it, of ten minutes.
+
+    python examples/kafka/fill.py
+
+The variable KAFKA names the broker, if it is not 127.0.0.1:9092.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from datetime import UTC, datetime, timedelta
+
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+TOPIC, PARTITIONS, ORDERS = "orders", 4, 1000
+COUNTRIES = ("AT", "CH", "DE", "FR")
+
+
+def main(servers: str) -> None:
+    admin = AdminClient({"bootstrap.servers": servers})
+    try:
+        admin.create_topics([NewTopic(TOPIC, PARTITIONS)])[TOPIC].result(30)
+    except KafkaException as error:
+        sys.exit(f"cannot make the topic {TOPIC!r}: {error.args[0].str()}")
+    producer = Producer({"bootstrap.servers": servers})
+    first = datetime(2026, 1, 31, 12, tzinfo=UTC)
+    for number in range(ORDERS):
+        country = COUNTRIES[number % len(COUNTRIES)]
+        order = {
+            "id": number,
+            "country": country,
+            "total": f"{number % 90 + 10}.50",
+            "placed_at": (first + timedelta(seconds=0.6 * number)).isoformat(),
+        }
+        producer.produce(TOPIC, json.dumps(order), key=country, partition=number % PARTITIONS)
+    producer.flush(30)
+    sys.stdout.write(f"{ORDERS} orders in {PARTITIONS} partitions of {TOPIC!r}\n")
+
+
+if __name__ == "__main__":
+    main(os.environ.get("KAFKA", "127.0.0.1:9092"))
