@@ -30,20 +30,6 @@ def field_table(fields: Sequence[FieldDoc]) -> str:
     return table(("Field", "Type", "Default", "Meaning"), rows)
 
 
-def field_table(fields: Sequence[FieldDoc]) -> str:
-    """The fields of a config, or of settings."""
-    rows = [
-        (
-            f"`{field.name}`",
-            type_with_range(field),
-            "required" if field.is_required else field.default,
-            field.description,
-        )
-        for field in fields
-    ]
-    return table(("Field", "Type", "Default", "Meaning"), rows)
-
-
 def details(field: FieldDoc) -> str:
     """`duration, more than 0, required`."""
     parts = [type_with_range(field)]
