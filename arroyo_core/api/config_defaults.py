@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.message import Message
+from google.protobuf.struct_pb2 import Value
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from arroyo_core.api.units import parse_bytes, parse_duration_us
@@ -142,9 +143,11 @@ def _parse_message(kind: Descriptor, text: str) -> Message | None:
         moment = Timestamp()
         moment.FromJsonString(text)
         return moment
+    if kind.full_name == "google.protobuf.Value":
+        return Value(string_value=text)
     if text == EMPTY_MESSAGE and not kind.full_name.startswith("google.protobuf."):
         return None
-    raise ValueError(f"a {kind.name} can only have {EMPTY_MESSAGE}, and a Timestamp a time")
+    raise ValueError(f"a {kind.name} can only have {EMPTY_MESSAGE}, a Timestamp a time, and a Value a text")
 
 
 def _chosen(text: str, choices: dict[str, Any]) -> Any:

@@ -11,6 +11,7 @@ import pytest
 from arroyo_filesystem.filesystem_pb2 import Column, CsvOptions, SinkConfig, SourceConfig
 from arroyo_filesystem.plugin import SinkConstructor, SourceConstructor
 from arroyo_testing import OperatorHarness, SourceHarness
+from google.protobuf import json_format, struct_pb2
 from hypothesis import settings
 
 from arroyo_core.api import ArroyoSchema, ConstructedOperator, Registry, with_defaults
@@ -22,14 +23,20 @@ settings.load_profile("shared")
 CommitData = Mapping[str, Mapping[int, bytes]]
 
 
+def format_value(written: Any) -> struct_pb2.Value | None:
+    """The field `format` of a config, as YAML has it: a text, or a mapping."""
+    return None if written is None else json_format.ParseDict(written, struct_pb2.Value())
+
+
 class Files:
     """What tests do with sources and sinks."""
 
     def source_config(self, path: object, **config: Any) -> SourceConfig:
         schema = [Column(name=name, type=kind) for name, kind in config.pop("schema", {}).items()]
         csv = config.pop("csv", None)
-        written = SourceConfig(path=str(path), schema=schema, csv=CsvOptions(**csv) if csv else None, **config)
-        return with_defaults(written)
+        chosen = format_value(config.pop("format", None))
+        options = CsvOptions(**csv) if csv else None
+        return with_defaults(SourceConfig(path=str(path), schema=schema, csv=options, format=chosen, **config))
 
     def make_source(self, path: object, **config: Any) -> ConstructedOperator:
         return SourceConstructor().with_config(self.source_config(path, **config), Registry())
@@ -47,7 +54,9 @@ class Files:
             harness.close()
 
     def make_sink(self, path: object, **config: Any) -> ConstructedOperator:
-        return SinkConstructor().with_config(with_defaults(SinkConfig(path=str(path), **config)), Registry())
+        chosen = format_value(config.pop("format", None))
+        written = with_defaults(SinkConfig(path=str(path), format=chosen, **config))
+        return SinkConstructor().with_config(written, Registry())
 
     def sink(self, path: object, schema: pa.Schema, *, task_index: int = 0, parallelism: int = 1, **config: Any) -> Any:
         return OperatorHarness(

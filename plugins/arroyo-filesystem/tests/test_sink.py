@@ -225,7 +225,7 @@ def test_a_job_that_goes_on_does_not_fail_on_its_own_files(files: Any, folder: s
 @pytest.mark.parametrize(
     ("config", "field", "message"),
     [
-        ({"format": "orc"}, "format", "unknown format 'orc'"),
+        ({"format": "orc"}, "format", "there is no format 'orc'"),
         ({"compression": "brotli"}, "compression", "parquet files cannot be compressed with 'brotli'"),
         ({"format": "csv", "compression": "zstd"}, "compression", "csv files cannot be compressed"),
         ({"partition_by": ["x"]}, "partition_by[0]", "no column 'x'"),

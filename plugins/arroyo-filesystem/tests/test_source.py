@@ -374,14 +374,14 @@ def test_an_event_time_column_is_announced(files: Any, tmp_path: Path) -> None:
         ),
         ({"columns": ["n", "m"]}, "columns[1]", "no column 'm'"),
         ({"columns": ["n", "n"]}, "columns", "named twice"),
-        ({"format": "avro"}, "format", "unknown format 'avro'"),
+        ({"format": "orc"}, "format", "there is no format 'orc'"),
         ({"bad_data": "ignore"}, "bad_data", "unknown policy 'ignore'"),
         ({"bad_data": "dead_letter"}, "bad_data", "needs a folder"),
         ({"dead_letter": "x"}, "dead_letter", "needs bad_data: dead_letter"),
         ({"batch_rows": -1}, "batch_rows", "between 1 and"),
         ({"split_size": -1}, "split_size", "positive"),
         ({"schema": {"n": "int65"}}, "schema.n", "unknown type 'int65'"),
-        ({"schema": {"n": "list<int64>"}}, "schema.n", "csv files cannot hold list"),
+        ({"schema": {"n": "list<int64>"}}, "schema.n", "csv cannot hold list"),
         ({"csv": {"delimiter": "||"}}, "csv.delimiter", "one ASCII character"),
         ({"csv": {"no_header": True}}, "schema", "need a declared schema"),
         ({"path": "nowhere"}, "path", "there is no"),
@@ -404,7 +404,7 @@ def test_a_number_in_parquet_is_no_event_time(files: Any, inputs: dict[str, Path
 
 
 def test_binary_formats_have_no_bad_lines(files: Any, inputs: dict[str, Path]) -> None:
-    with pytest.raises(ConfigError, match="only lines of json and csv"):
+    with pytest.raises(ConfigError, match="only lines of text"):
         files.make_source(inputs["parquet"], bad_data="drop")
 
 

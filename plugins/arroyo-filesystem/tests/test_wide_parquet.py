@@ -8,14 +8,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from arroyo_filesystem.formats import parquet
+from arroyo_formats.parquet import reading
 
 BATCH_BYTES = 100_000
 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet, "BATCH_BYTES", BATCH_BYTES)
+    monkeypatch.setattr(reading, "BATCH_BYTES", BATCH_BYTES)
 
 
 def batches(files: Any, path: Path, **config: Any) -> list[pa.RecordBatch]:

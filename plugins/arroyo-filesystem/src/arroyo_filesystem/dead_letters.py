@@ -7,16 +7,13 @@ from functools import cache
 from importlib.metadata import version
 
 import msgspec
+from arroyo_formats import BadData, BadRow
+from arroyo_formats.bad_data import COUNTER, as_text, shown
 
 from arroyo_core.api import SourceContext
 from arroyo_core.errors import DataError
-from arroyo_filesystem.formats.text import BadRow
-from arroyo_filesystem.source_settings import BadData, SourceSettings
+from arroyo_filesystem.source_settings import SourceSettings
 from arroyo_filesystem.staging import StagedStream, Staging, encode_files
-
-#: How much of a bad line a message shows.
-SHOWN_CHARACTERS = 120
-COUNTER = "bad_rows"
 
 
 class BadLines:
@@ -31,14 +28,14 @@ class BadLines:
     def add(self, bad: BadRow) -> None:
         """Take one bad line; raises `DataError` where the policy is to fail."""
         if self._settings.bad_data is BadData.FAIL:
-            raise DataError(f"{bad.file}:{bad.line}: {bad.error}: {_shown(bad.text)}")
+            raise DataError(f"{bad.file}:{bad.line}: {bad.error}: {shown(bad.text)}")
         self._ctx.count(COUNTER)
         self._rows += 1
         if self._settings.bad_data is BadData.DEAD_LETTER:
             self._write(bad)
         elif self._rows == 1:
             # One example an epoch; the counter tells how many.
-            self._ctx.warn(f"dropped a bad line: {bad.file}:{bad.line}: {bad.error}: {_shown(bad.text)}")
+            self._ctx.warn(f"dropped a bad line: {bad.file}:{bad.line}: {bad.error}: {shown(bad.text)}")
 
     def close(self) -> bytes | None:
         """The commit data of this epoch; None where the policy has none."""
@@ -61,7 +58,13 @@ class BadLines:
             state_id = ctx.table_manager.state_id
             staging = Staging(self._settings.dead_letter, ctx.task_info, ctx.epoch, state_id=state_id)
             self._stream = staging.begin(prefix="bad", extension="jsonl")
-        record = {"file": bad.file, "line": bad.line, "error": bad.error, "text": _text(bad.text), **self._provenance()}
+        record = {
+            "file": bad.file,
+            "line": bad.line,
+            "error": bad.error,
+            "text": as_text(bad.text),
+            **self._provenance(),
+        }
         self._stream.stream.write(msgspec.json.encode(record) + b"\n")
 
     def _provenance(self) -> dict[str, object]:
@@ -82,12 +85,3 @@ class BadLines:
 @cache
 def _plugin() -> str:
     return f"arroyo-filesystem {version('arroyo-filesystem')}"
-
-
-def _text(line: bytes) -> str:
-    return line.decode("utf-8", errors="backslashreplace")
-
-
-def _shown(line: bytes) -> str:
-    text = _text(line)
-    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}... ({len(line)} bytes)"

@@ -1,4 +1,5 @@
 from arroyo_core.proto import options_pb2 as _options_pb2
+from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -7,19 +8,6 @@ from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
-
-class Format(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-    __slots__ = ()
-    parquet: _ClassVar[Format]
-    json: _ClassVar[Format]
-    csv: _ClassVar[Format]
-    arrow: _ClassVar[Format]
-    debezium_json: _ClassVar[Format]
-parquet: Format
-json: Format
-csv: Format
-arrow: Format
-debezium_json: Format
 
 class Column(_message.Message):
     __slots__ = ("name", "type")
@@ -74,7 +62,7 @@ class SourceConfig(_message.Message):
     PRIMARY_KEY_FIELD_NUMBER: _ClassVar[int]
     FILES_FIELD_NUMBER: _ClassVar[int]
     path: str
-    format: str
+    format: _struct_pb2.Value
     event_time_field: str
     schema: _containers.RepeatedCompositeFieldContainer[Column]
     bad_data: str
@@ -86,7 +74,7 @@ class SourceConfig(_message.Message):
     split_size: int
     primary_key: _containers.RepeatedScalarFieldContainer[str]
     files: _containers.RepeatedCompositeFieldContainer[ListedFile]
-    def __init__(self, path: _Optional[str] = ..., format: _Optional[str] = ..., event_time_field: _Optional[str] = ..., schema: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., bad_data: _Optional[str] = ..., dead_letter: _Optional[str] = ..., columns: _Optional[_Iterable[str]] = ..., batch_rows: _Optional[int] = ..., storage_options: _Optional[_Mapping[str, str]] = ..., csv: _Optional[_Union[CsvOptions, _Mapping]] = ..., split_size: _Optional[int] = ..., primary_key: _Optional[_Iterable[str]] = ..., files: _Optional[_Iterable[_Union[ListedFile, _Mapping]]] = ...) -> None: ...
+    def __init__(self, path: _Optional[str] = ..., format: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., event_time_field: _Optional[str] = ..., schema: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., bad_data: _Optional[str] = ..., dead_letter: _Optional[str] = ..., columns: _Optional[_Iterable[str]] = ..., batch_rows: _Optional[int] = ..., storage_options: _Optional[_Mapping[str, str]] = ..., csv: _Optional[_Union[CsvOptions, _Mapping]] = ..., split_size: _Optional[int] = ..., primary_key: _Optional[_Iterable[str]] = ..., files: _Optional[_Iterable[_Union[ListedFile, _Mapping]]] = ...) -> None: ...
 
 class CsvOptions(_message.Message):
     __slots__ = ("delimiter", "no_header", "newlines_in_values")
@@ -142,7 +130,7 @@ class SinkConfig(_message.Message):
     DELIMITER_FIELD_NUMBER: _ClassVar[int]
     UPDATING_FIELD_NUMBER: _ClassVar[int]
     path: str
-    format: str
+    format: _struct_pb2.Value
     partition_by: _containers.RepeatedScalarFieldContainer[str]
     max_file_size: int
     compression: str
@@ -151,4 +139,4 @@ class SinkConfig(_message.Message):
     storage_options: _containers.ScalarMap[str, str]
     delimiter: str
     updating: str
-    def __init__(self, path: _Optional[str] = ..., format: _Optional[str] = ..., partition_by: _Optional[_Iterable[str]] = ..., max_file_size: _Optional[int] = ..., compression: _Optional[str] = ..., if_exists: _Optional[str] = ..., max_open_files: _Optional[int] = ..., storage_options: _Optional[_Mapping[str, str]] = ..., delimiter: _Optional[str] = ..., updating: _Optional[str] = ...) -> None: ...
+    def __init__(self, path: _Optional[str] = ..., format: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., partition_by: _Optional[_Iterable[str]] = ..., max_file_size: _Optional[int] = ..., compression: _Optional[str] = ..., if_exists: _Optional[str] = ..., max_open_files: _Optional[int] = ..., storage_options: _Optional[_Mapping[str, str]] = ..., delimiter: _Optional[str] = ..., updating: _Optional[str] = ...) -> None: ...

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from urllib.parse import unquote
 
 import pyarrow as pa
+from arroyo_formats.text.timestamps import to_timestamp
 
 from arroyo_core.errors import DataError
-from arroyo_filesystem.formats.timestamps import to_timestamp
 from arroyo_filesystem.listing import fixed_folder
 from arroyo_filesystem.partitions import NULL_FOLDER
 

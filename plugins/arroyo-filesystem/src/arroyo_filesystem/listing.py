@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import Any
 
 import msgspec
+from arroyo_formats import file_formats
+from arroyo_formats.text.compressed import compression_of
 
 from arroyo_core.errors import ConfigError, ExternalError
-from arroyo_filesystem.formats.format import EXTENSIONS, Format, format_of
 from arroyo_filesystem.location import Location
 
 GLOB_CHARACTERS = "*?["
@@ -37,11 +39,11 @@ def file_of_info(info: dict[str, Any]) -> File:
     return File(info["name"], int(info["size"] or 0), version)
 
 
-def list_files(location: Location, wanted: Format | None) -> list[File]:
+def list_files(location: Location, wanted: str | None) -> list[File]:
     """The files to read, sorted by path.
 
-    A folder gives every file below it with an extension of the wanted format (of any format,
-    where none is wanted), but nothing whose path below the folder has a part that begins with `_`
+    A folder gives every file below it with an ending of the wanted format (of any format that names
+    tell, where none is wanted), but nothing whose path below the folder has a part that begins with `_`
     or `.`; a glob gives what it matches, with the same exception below its fixed part. Raises
     `ConfigError` when there is none.
     """
@@ -54,33 +56,42 @@ def list_files(location: Location, wanted: Format | None) -> list[File]:
     except OSError as error:
         raise ExternalError(f"cannot list {location.url!r}: {error}") from error
     files = [file_of_info(info) for info in infos if info["type"] == "file" and not _is_hidden(info["name"], root)]
+    endings = told_endings() if wanted is None else {ending: [wanted] for ending in file_formats()[wanted].endings}
     if root is not None and not _has_glob(location.path):
-        files = [file for file in files if _has_extension(file, wanted)]
+        files = [file for file in files if formats_of(file.path, endings)]
     if not files:
-        kinds = ", ".join(extension for extension, kind in EXTENSIONS.items() if wanted is None or wanted.named is kind)
-        hint = "" if _has_glob(location.path) else f" (looked for {kinds})"
+        hint = "" if _has_glob(location.path) else f" (looked for {', '.join(endings)})"
         raise ConfigError(f"no file matches {location.url!r}{hint}", field="path", value=location.url)
     return sorted(files, key=lambda file: file.path)
 
 
-def resolve_format(files: Sequence[File], written: str) -> Format:
-    """The one format of all files: as configured, else as all names tell; raises `ConfigError` otherwise."""
-    if written:
-        return parse_format(written)
-    told = {format_of(file.path) for file in files}
-    if len(told) == 1 and (only := told.pop()) is not None:
-        return only
-    known = sorted({str(kind) for kind in told if kind is not None})
-    found = f"the files are {' and '.join(known)}" if len(known) > 1 else f"the name {files[0].path!r} does not tell it"
-    raise ConfigError(f"format is needed: {found}", field="format", allowed=list(Format))
+def tell_format(files: Sequence[File]) -> str:
+    """The one format that the names of all files tell; raises `ConfigError` where they do not."""
+    endings = told_endings()
+    told = {tuple(formats_of(file.path, endings)) for file in files}
+    names = sorted({name for each in told for name in each})
+    if len(told) == 1 and len(names) == 1:
+        return names[0]
+    found = f"the files are {' and '.join(names)}" if len(names) > 1 else f"the name {files[0].path!r} does not tell it"
+    raise ConfigError(f"format is needed: {found}", field="format", allowed=sorted(file_formats()))
 
 
-def parse_format(written: str) -> Format:
-    """A format by its name; raises `ConfigError`."""
-    try:
-        return Format(written.lower())
-    except ValueError:
-        raise ConfigError(f"unknown format {written!r}", field="format", value=written, allowed=list(Format)) from None
+def told_endings() -> Mapping[str, Sequence[str]]:
+    """The endings of names that tell a format, each with the formats that claim it."""
+    endings: dict[str, list[str]] = {}
+    for name, files in file_formats().items():
+        for ending in files.endings if files.is_told_by_name else ():
+            endings.setdefault(ending, []).append(name)
+    return endings
+
+
+def formats_of(path: str, endings: Mapping[str, Sequence[str]]) -> Sequence[str]:
+    """The formats that a name tells, looking through a compression suffix; empty where it tells none."""
+    name = PurePosixPath(path)
+    if not compression_of(path):
+        return endings.get(name.suffix.lower(), ())
+    known = file_formats()
+    return [found for found in endings.get(PurePosixPath(name.stem).suffix.lower(), ()) if known[found].has_lines]
 
 
 def _find(location: Location) -> tuple[list[dict[str, Any]], str | None]:
@@ -115,8 +126,3 @@ def _is_hidden(path: str, root: str | None) -> bool:
     # `_day=1` is a partition by a column `_day`, not a hidden folder.
     parts = path.removeprefix(root).split("/")
     return any(part.startswith(".") or (part.startswith("_") and "=" not in part) for part in parts)
-
-
-def _has_extension(file: File, wanted: Format | None) -> bool:
-    told = format_of(file.path)
-    return told is not None and (wanted is None or wanted.named is told)

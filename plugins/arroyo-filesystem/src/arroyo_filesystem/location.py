@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, cast
 from urllib.parse import urlsplit, urlunsplit
 
 import fsspec
@@ -57,13 +57,6 @@ def open_location(url: str, storage_options: Mapping[str, str], *, field: str) -
     except (ValueError, ImportError, TypeError) as error:
         raise ConfigError(f"cannot open {url!r}: {error}", field=field, value=url) from error
     return Location(fs if isinstance(fs, LocalFileSystem) else PatientFileSystem(fs), cast(str, path), url)
-
-
-def open_for_reading(fs: Any, path: str) -> BinaryIO:
-    """The raw bytes of a file."""
-    if isinstance(fs, LocalFileSystem):
-        return Path(path).open("rb")
-    return cast(BinaryIO, fs.open(path, "rb"))
 
 
 def make_folder(folder: Path) -> None:

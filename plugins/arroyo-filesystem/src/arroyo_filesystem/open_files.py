@@ -6,9 +6,10 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 import pyarrow as pa
+from arroyo_formats import FileWriter
 
+from arroyo_filesystem.sink_settings import WrittenFiles
 from arroyo_filesystem.staging import StagedFile, StagedStream, Staging
-from arroyo_filesystem.writers.writer import FileFormat, FileWriter, open_writer
 
 #: Rows held back for larger row groups, over all open files.
 MAX_BUFFERED_BYTES = 256 * 2**20
@@ -26,10 +27,10 @@ class OpenFiles:
     """Writes rows to staged files; `close` gives the list of all of them."""
 
     def __init__(
-        self, staging: Staging, file_format: FileFormat, schema: pa.Schema, *, max_file_bytes: int, max_open: int
+        self, staging: Staging, written: WrittenFiles, schema: pa.Schema, *, max_file_bytes: int, max_open: int
     ) -> None:
         self._staging = staging
-        self._format = file_format
+        self._written = written
         self._schema = schema
         self._max_file_bytes = max_file_bytes
         self._max_open = max_open
@@ -74,8 +75,8 @@ class OpenFiles:
     def _begin(self, folder: str) -> _OpenFile:
         while len(self._open) >= self._max_open:
             self._end(next(iter(self._open)))
-        stream = self._staging.begin(prefix=PREFIX, extension=self._format.extension, folder=folder)
-        file = _OpenFile(stream, open_writer(self._format, stream.stream, self._schema))
+        stream = self._staging.begin(prefix=PREFIX, extension=self._written.extension, folder=folder)
+        file = _OpenFile(stream, self._written.writer(stream.stream, self._schema))
         self._open[folder] = file
         return file
 

@@ -11,9 +11,9 @@ from urllib.parse import quote
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from arroyo_formats.text.plain_text import iso_timestamps
 
 from arroyo_core.errors import ConfigError
-from arroyo_filesystem.writers.plain_text import iso_timestamps
 
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 

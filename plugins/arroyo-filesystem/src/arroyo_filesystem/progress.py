@@ -19,10 +19,10 @@ import hashlib
 from collections.abc import Iterable, Iterator
 
 import msgspec
+from arroyo_formats import file_formats
 
 from arroyo_core.api import StateTables, TaskInfo
 from arroyo_core.state import IncompatibleCheckpointError
-from arroyo_filesystem.formats.format import Format
 from arroyo_filesystem.splits import SplitPlan, deal, merge_ranges
 
 TABLE = "f"
@@ -158,7 +158,8 @@ class Progress:
 
 def _unit(kind: str) -> str:
     """What positions count: lines of text are found by bytes, whatever is in them."""
-    return "bytes" if Format(kind).is_text else kind
+    files = file_formats().get(kind)
+    return files.positions if files is not None else kind
 
 
 def _fingerprint(encoded: bytes) -> str:

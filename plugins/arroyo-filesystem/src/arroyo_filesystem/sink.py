@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from arroyo_formats import check_writable, installed_formats
 
 from arroyo_core.api import (
     ArrowCollector,
@@ -20,13 +21,11 @@ from arroyo_core.api.updating import UPDATING_META, is_updating, split_updates, 
 from arroyo_core.errors import ConfigError, DataError
 from arroyo_core.state import global_table_config
 from arroyo_filesystem.commit import commit_epoch
-from arroyo_filesystem.formats.format import Format
 from arroyo_filesystem.listing import list_files
 from arroyo_filesystem.open_files import OpenFiles
 from arroyo_filesystem.partitions import check_partitions, partition
 from arroyo_filesystem.sink_settings import IfExists, SinkSettings, Updating
 from arroyo_filesystem.staging import Staging, encode_files
-from arroyo_filesystem.writers.writer import check_writable
 
 if TYPE_CHECKING:
     from arroyo_core.state import TableConfig
@@ -49,7 +48,9 @@ class FilesystemSink(ArrowOperator):
         stream = inputs[0]
         self._check_updating(stream)
         rows = self._rows(stream) if self._is_changes else self._written(stream)
-        check_writable(self._settings.file_format, check_partitions(rows, self._settings.partition_by))
+        chosen = self._settings.written.format
+        columns = check_partitions(rows, self._settings.partition_by)
+        check_writable(chosen.name, chosen.files, chosen.settings, columns)
         return stream
 
     def is_sink(self) -> bool:
@@ -67,7 +68,7 @@ class FilesystemSink(ArrowOperator):
 
     def display(self) -> DisplayableOperator:
         settings = self._settings
-        fields = [("path", settings.location.url), ("format", str(settings.file_format.kind))]
+        fields = [("path", settings.location.url), ("format", settings.written.format.name)]
         if settings.partition_by:
             fields.append(("partition_by", ", ".join(settings.partition_by)))
         return DisplayableOperator(self.name(), fields)
@@ -79,7 +80,7 @@ class FilesystemSink(ArrowOperator):
         schema = check_partitions(self._written(ctx.input_schemas[0]), settings.partition_by)
         self._files = OpenFiles(
             Staging(settings.location, ctx.task_info, ctx.epoch, state_id=ctx.table_manager.state_id),
-            settings.file_format,
+            settings.written,
             schema,
             max_file_bytes=settings.max_file_bytes,
             max_open=settings.max_open_files,
@@ -112,7 +113,7 @@ class FilesystemSink(ArrowOperator):
 
     @property
     def _is_changes(self) -> bool:
-        return self._settings.file_format.kind is Format.DEBEZIUM_JSON
+        return self._settings.written.format.is_updating
 
     def _rows(self, stream: ArroyoSchema) -> pa.Schema:
         return without_updating(stream).schema
@@ -124,14 +125,16 @@ class FilesystemSink(ArrowOperator):
     def _check_updating(self, stream: ArroyoSchema) -> None:
         if not is_updating(stream) or self._is_changes or self._settings.updating:
             return
-        kind = self._settings.file_format.kind
+        name = self._settings.written.format.name
+        formats = installed_formats().values()
+        allowed = sorted(each.name for each in formats if each.is_updating and each.files is not None)
         raise ConfigError(
-            f"the input is updating: it takes back rows, and {kind} files only gain rows. Write format: debezium_json, "
-            "put std.upsert in front, or choose updating: append_only (without what is taken back) or keep_meta (with "
-            f"the column {UPDATING_META!r})",
+            f"the input is updating: it takes back rows, and {name} files only gain rows. Write format: "
+            f"{' or '.join(allowed)}, put std.upsert in front, or choose updating: append_only (without what is taken "
+            f"back) or keep_meta (with the column {UPDATING_META!r})",
             field="format",
-            value=str(kind),
-            allowed=[Format.DEBEZIUM_JSON],
+            value=name,
+            allowed=allowed,
         )
 
     def _started(self) -> OpenFiles:

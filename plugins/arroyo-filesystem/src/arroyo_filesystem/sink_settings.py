@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import BinaryIO
+
+import pyarrow as pa
+from arroyo_formats import FileWriter
 
 from arroyo_core.errors import ConfigError
 from arroyo_filesystem.filesystem_pb2 import SinkConfig
-from arroyo_filesystem.formats.format import Format
-from arroyo_filesystem.listing import parse_format
+from arroyo_filesystem.format_choice import Beside, ChosenFormat, choose_format
 from arroyo_filesystem.location import Location, absolute_path, open_location
-from arroyo_filesystem.writers.writer import FileFormat
-
-#: The first one is the default. Level 1 of zstd writes as fast as snappy, and two thirds of its size.
-COMPRESSIONS = {
-    Format.PARQUET: ("zstd", "snappy", "lz4", "gzip", "none"),
-    Format.ARROW: ("none", "zstd", "lz4"),
-    Format.JSON: ("none", "gzip"),
-    Format.DEBEZIUM_JSON: ("none", "gzip"),
-    Format.CSV: ("none", "gzip"),
-}
 
 
 class IfExists(StrEnum):
@@ -40,12 +33,27 @@ class Updating(StrEnum):
     KEEP_META = "keep_meta"
 
 
+@dataclass(frozen=True, slots=True)
+class WrittenFiles:
+    """How files are written."""
+
+    format: ChosenFormat
+    compression: str
+
+    @property
+    def extension(self) -> str:
+        return self.format.files.full_extension(self.compression)
+
+    def writer(self, stream: BinaryIO, schema: pa.Schema) -> FileWriter:
+        return self.format.files.writer(self.format.settings, stream, schema, compression=self.compression)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkSettings:
     """A checked config."""
 
     location: Location
-    file_format: FileFormat
+    written: WrittenFiles
     partition_by: tuple[str, ...]
     max_file_bytes: int
     max_open_files: int
@@ -54,12 +62,17 @@ class SinkSettings:
 
 
 def resolve_sink(config: SinkConfig) -> SinkConfig:
-    """A copy of a config with an absolute path; raises `ConfigError`."""
+    """A copy of a config with an absolute path and the resolved format; raises `ConfigError`."""
     if not config.path:
         raise ConfigError("path is needed", field="path")
     resolved = SinkConfig()
     resolved.CopyFrom(config)
     resolved.path = absolute_path(config.path)
+    chosen = _format(config)
+    made = chosen.resolve()
+    if made.settings != chosen.settings:
+        resolved.format.CopyFrom(made.choice.to_value())
+        resolved.ClearField("delimiter")
     return resolved
 
 
@@ -67,44 +80,39 @@ def check_sink(config: SinkConfig) -> SinkSettings:
     """The settings of a config, resolved or not; raises `ConfigError`."""
     config = resolve_sink(config)
     location = open_location(config.path, config.storage_options, field="path")
-    kind = parse_format(config.format)
+    chosen = _format(config)
     return SinkSettings(
         location=location,
-        file_format=FileFormat(kind, _compression(config, kind), _delimiter(config, kind)),
+        written=WrittenFiles(chosen, _compression(config, chosen)),
         partition_by=tuple(config.partition_by),
         max_file_bytes=_positive(config.max_file_size, "max_file_size"),
         max_open_files=_positive(config.max_open_files, "max_open_files"),
         if_exists=_if_exists(config),
-        updating=_updating(config, kind),
+        updating=_updating(config, chosen),
     )
 
 
-def _compression(config: SinkConfig, kind: Format) -> str | None:
-    allowed = COMPRESSIONS[kind]
-    chosen = config.compression or allowed[0]
-    if chosen not in allowed:
+def _format(config: SinkConfig) -> ChosenFormat:
+    delimiter = Beside("delimiter", config.delimiter, "{format} files have no delimiter")
+    return choose_format(config.format, beside={"delimiter": delimiter} if config.delimiter else {})
+
+
+def _compression(config: SinkConfig, chosen: ChosenFormat) -> str:
+    allowed = chosen.files.compressions
+    compression = config.compression.lower() or allowed[0]
+    if compression not in allowed:
         raise ConfigError(
-            f"{kind} files cannot be compressed with {chosen!r}", field="compression", value=chosen, allowed=allowed
+            f"{chosen.name} files cannot be compressed with {compression!r}",
+            field="compression",
+            value=compression,
+            allowed=allowed,
         )
-    return None if chosen == "none" else chosen
+    return compression
 
 
-def _delimiter(config: SinkConfig, kind: Format) -> str:
-    delimiter = config.delimiter or ","
-    if config.delimiter and kind is not Format.CSV:
-        raise ConfigError(f"{kind} files have no delimiter", field="delimiter", value=delimiter)
-    if len(delimiter.encode()) != 1 or delimiter in '"\r\n':
-        raise ConfigError(
-            f"{delimiter!r} cannot be a delimiter: it must be one ASCII character, not a quote or a line end",
-            field="delimiter",
-            value=delimiter,
-        )
-    return delimiter
-
-
-def _updating(config: SinkConfig, kind: Format) -> Updating:
+def _updating(config: SinkConfig, chosen: ChosenFormat) -> Updating:
     try:
-        chosen = Updating(config.updating)
+        policy = Updating(config.updating)
     except ValueError:
         raise ConfigError(
             f"unknown choice {config.updating!r}",
@@ -112,9 +120,9 @@ def _updating(config: SinkConfig, kind: Format) -> Updating:
             value=config.updating,
             allowed=[Updating.APPEND_ONLY, Updating.KEEP_META],
         ) from None
-    if chosen and kind is Format.DEBEZIUM_JSON:
-        raise ConfigError(f"{kind} files hold every change as it is", field="updating", value=config.updating)
-    return chosen
+    if policy and chosen.is_updating:
+        raise ConfigError(f"{chosen.name} files hold every change as it is", field="updating", value=config.updating)
+    return policy
 
 
 def _positive(number: int, field: str) -> int:

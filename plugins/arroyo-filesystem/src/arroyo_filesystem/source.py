@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from arroyo_formats import WHOLE_FILE, FileReader
 
 from arroyo_core.api import (
     ArroyoSchema,
@@ -28,25 +29,10 @@ from arroyo_filesystem.folder_values import (
     folder_values,
     with_folder_columns,
 )
-from arroyo_filesystem.formats import arrow_ipc, debezium, parquet, text
-from arroyo_filesystem.formats.format import Format
 from arroyo_filesystem.listing import File, file_of_info
 from arroyo_filesystem.progress import FINISHED, SPLITS_TABLE, TABLE, Progress
-from arroyo_filesystem.source_settings import (
-    SourceSettings,
-    check_event_time,
-    check_text_types,
-    select_columns,
-)
-from arroyo_filesystem.splits import (
-    TO_THE_END,
-    Split,
-    SplitPlan,
-    choose_split_bytes,
-    cut_parts,
-    cut_text,
-    needs_parts,
-)
+from arroyo_filesystem.source_settings import SourceSettings, check_columns, check_event_time, select_columns
+from arroyo_filesystem.splits import Split, SplitPlan, choose_split_bytes
 
 if TYPE_CHECKING:
     from arroyo_core.state import TableConfig
@@ -54,12 +40,6 @@ if TYPE_CHECKING:
 DEAD_LETTER_TABLE = "dead_letters"
 #: Footers of remote files are fetched at the same time; each is one or two small requests.
 PARALLEL_FOOTERS = 16
-
-
-class Reader(Protocol):
-    """Reads one split of a file from a position on."""
-
-    def read(self, path: str, split: Split, position: int) -> Iterator[tuple[pa.RecordBatch | None, int]]: ...
 
 
 class FilesystemSource(SourceOperator):
@@ -74,19 +54,19 @@ class FilesystemSource(SourceOperator):
     def output_schema(self, inputs: Sequence[ArroyoSchema]) -> ArroyoSchema:
         settings = self._settings
         schema = settings.schema if settings.schema is not None else self._first_schema()
-        check_text_types(schema, settings.format)
+        check_columns(settings.format, schema)
         schema = select_columns(schema, settings.columns)
         if settings.event_time_field is not None:
             check_event_time(schema, settings.event_time_field, settings.format)
         stream = ArroyoSchema(schema, settings.event_time_field)
-        if settings.format is not Format.DEBEZIUM_JSON:
+        if not settings.format.is_updating:
             return stream
-        debezium.key_columns(schema, settings.primary_key)
+        check_columns(settings.format, schema)
         return with_updating(stream)
 
     def is_selective(self) -> bool:
         """Text is parsed whole, and a row is good or bad as a whole; changes are told apart by all their columns."""
-        return not self._settings.format.is_text
+        return not self._settings.format.files.has_lines
 
     def tables(self) -> dict[str, TableConfig]:
         tables = dict(global_table_config(TABLE, "the splits of the files"))
@@ -97,12 +77,9 @@ class FilesystemSource(SourceOperator):
 
     def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str]:
         """What positions are of. The files were listed and cut once: that may be done otherwise the next time."""
-        settings = self._settings
-        return {
-            "path": settings.location.place,
-            "format": str(settings.format),
-            "newlines in values": "yes" if settings.dialect.newlines_in_values else "no",
-        }
+        chosen = self._settings.format
+        positions = chosen.files.state_settings(chosen.settings)
+        return {"path": self._settings.location.place, "format": chosen.name, **positions}
 
     def is_committing(self) -> bool:
         return self._settings.dead_letter is not None
@@ -111,7 +88,7 @@ class FilesystemSource(SourceOperator):
         settings = self._settings
         fields = [
             ("path", settings.location.url),
-            ("format", str(settings.format)),
+            ("format", settings.format.name),
             ("files", str(len(settings.files))),
             ("bad_data", str(settings.bad_data)),
         ]
@@ -148,7 +125,7 @@ class FilesystemSource(SourceOperator):
         bad_lines: BadLines,
     ) -> SourceFinishType:
         reader = self._reader(ctx, bad_lines)
-        is_changes = self._settings.format is Format.DEBEZIUM_JSON
+        chosen = self._settings.format
         for number, begun in list(progress.open_splits(plan)):
             message = ctx.control()
             if message is not None:
@@ -158,10 +135,9 @@ class FilesystemSource(SourceOperator):
             self._check_unchanged(file)
             values = folder_values(file.path, self._settings.location.path)
             scalars = folder_scalars(ctx.output_schema.schema, values, path=file.path)
-            for batch, position in reader.read(file.path, split, begun):
+            for batch, position in reader.read(file.path, split.part, begun):
                 if batch is not None:
-                    filled = fill_folder_columns(batch, scalars)
-                    collector.collect(self._with_ids(filled) if is_changes else filled)
+                    collector.collect(chosen.files.complete(chosen.settings, fill_folder_columns(batch, scalars)))
                 message = ctx.control()
                 if message is not None:
                     progress.save(number, position)
@@ -169,58 +145,44 @@ class FilesystemSource(SourceOperator):
             progress.save(number, FINISHED)
         return SourceFinishType.FINAL
 
-    def _with_ids(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        rows = without_updating(ArroyoSchema(batch.schema)).schema
-        return debezium.set_ids(batch, debezium.key_columns(rows, self._settings.primary_key))
-
     def _plan(self, progress: Progress, parallelism: int) -> SplitPlan:
         """The plan of the first epoch; what was planned then holds, whatever the folder has now."""
         settings = self._settings
-        stored = progress.stored_plan(url=settings.location.url, kind=settings.format)
+        name, url = settings.format.name, settings.location.url
+        stored = progress.stored_plan(url=url, kind=name)
         if stored is not None:
             return stored
         split_bytes = settings.split_bytes or choose_split_bytes(
-            settings.files, kind=settings.format, parallelism=parallelism
+            settings.files, greatest=settings.format.files.greatest_part_bytes, parallelism=parallelism
         )
-        splits = tuple(self._cut(split_bytes))
-        plan = SplitPlan(settings.location.url, settings.format, settings.files, splits, is_recorded=True)
+        plan = SplitPlan(url, name, settings.files, tuple(self._cut(split_bytes)), is_recorded=True)
         progress.store_plan(plan)
         return plan
 
     def _cut(self, split_bytes: int) -> Iterator[Split]:
-        settings = self._settings
-        if settings.format.is_text:
-            is_splittable = not settings.dialect.newlines_in_values
-            for index, file in enumerate(settings.files):
-                yield from cut_text(index, file, split_bytes=split_bytes, is_splittable=is_splittable)
-            return
-        opened = [file for file in settings.files if needs_parts(file, kind=settings.format, split_bytes=split_bytes)]
-        part_bytes = parquet.part_bytes if settings.format is Format.PARQUET else arrow_ipc.part_bytes
+        """Files that are larger than a split are cut as their format does, which may have to open them."""
+        settings, chosen = self._settings, self._settings.format
+        fs = settings.location.fs
+        large = [file for file in settings.files if file.size > split_bytes]
         with ThreadPoolExecutor(1 if settings.location.is_local else PARALLEL_FOOTERS) as pool:
-            sizes = pool.map(lambda file: part_bytes(settings.location.fs, file.path), opened)
-            parts = dict(zip((file.path for file in opened), sizes, strict=True))
+            cuts = pool.map(
+                lambda file: chosen.files.cut(chosen.settings, fs, file.path, size=file.size, part_bytes=split_bytes),
+                large,
+            )
+            parts = dict(zip((file.path for file in large), cuts, strict=True))
         for index, file in enumerate(settings.files):
-            if file.path in parts:
-                yield from cut_parts(index, parts[file.path], split_bytes=split_bytes)
-            else:
-                yield Split(index, 0, TO_THE_END)
+            for start, stop in parts.get(file.path, [WHOLE_FILE]):
+                yield Split(index, start, stop)
 
-    def _reader(self, ctx: SourceContext, bad_lines: BadLines) -> Reader:
-        settings = self._settings
-        schema, fs = ctx.output_schema.schema, settings.location.fs
+    def _reader(self, ctx: SourceContext, bad_lines: BadLines) -> FileReader:
+        settings, chosen = self._settings, self._settings.format
         rows_left = ctx.rows_left()
-        batch_rows = settings.batch_rows if rows_left is None else min(settings.batch_rows, max(1, rows_left))
-        if settings.format is Format.PARQUET:
-            return parquet.ParquetReader(fs, schema=schema, batch_rows=batch_rows)
-        if settings.format is Format.ARROW:
-            return arrow_ipc.ArrowReader(fs, schema=schema, batch_rows=batch_rows)
-        is_changes = settings.format is Format.DEBEZIUM_JSON
-        return text.TextReader(
-            fs,
-            kind=settings.format,
-            schema=without_updating(ctx.output_schema).schema if is_changes else schema,
-            batch_rows=batch_rows,
-            dialect=settings.dialect,
+        return chosen.files.reader(
+            chosen.settings,
+            settings.location.fs,
+            schema=without_updating(ctx.output_schema).schema if chosen.is_updating else ctx.output_schema.schema,
+            declared=settings.schema,
+            batch_rows=settings.batch_rows if rows_left is None else min(settings.batch_rows, max(1, rows_left)),
             on_bad=bad_lines.add,
         )
 
@@ -237,14 +199,7 @@ class FilesystemSource(SourceOperator):
             )
 
     def _first_schema(self) -> pa.Schema:
-        path = self._settings.files[0].path
-        return with_folder_columns(self._file_schema(path), folder_values(path, self._settings.location.path))
-
-    def _file_schema(self, path: str) -> pa.Schema:
-        settings = self._settings
-        fs = settings.location.fs
-        if settings.format is Format.PARQUET:
-            return parquet.read_schema(fs, path)
-        if settings.format is Format.ARROW:
-            return arrow_ipc.read_schema(fs, path)
-        return text.read_schema(fs, path, kind=settings.format, dialect=settings.dialect)
+        settings, chosen = self._settings, self._settings.format
+        path = settings.files[0].path
+        found = chosen.files.read_schema(chosen.settings, settings.location.fs, path)
+        return with_folder_columns(found, folder_values(path, settings.location.path))

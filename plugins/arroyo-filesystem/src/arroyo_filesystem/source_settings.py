@@ -5,28 +5,17 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 import pyarrow as pa
+from arroyo_formats import BadData, is_chosen, read_policy, read_schema
 
 from arroyo_core.errors import ConfigError
-from arroyo_filesystem import type_names
 from arroyo_filesystem.filesystem_pb2 import ListedFile, SourceConfig
-from arroyo_filesystem.formats import csv_lines, json_lines
-from arroyo_filesystem.formats.csv_lines import CsvDialect
-from arroyo_filesystem.formats.format import Format
-from arroyo_filesystem.listing import File, list_files, parse_format, resolve_format
+from arroyo_filesystem.format_choice import Beside, ChosenFormat, choose_format
+from arroyo_filesystem.listing import File, list_files, tell_format
 from arroyo_filesystem.location import Location, absolute_path, open_location
 
 MAX_BATCH_ROWS = 2**24
-
-
-class BadData(StrEnum):
-    """What becomes of a line that cannot be read."""
-
-    FAIL = "fail"
-    DROP = "drop"
-    DEAD_LETTER = "dead_letter"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +23,7 @@ class SourceSettings:
     """A checked config. `schema` is None where it is to be read from the first file."""
 
     location: Location
-    format: Format
+    format: ChosenFormat
     files: tuple[File, ...]
     schema: pa.Schema | None
     columns: tuple[str, ...]
@@ -44,13 +33,10 @@ class SourceSettings:
     batch_rows: int
     #: 0 where it is to be chosen from the size of the input.
     split_bytes: int
-    dialect: CsvDialect
-    #: The columns that make the id of a row of a stream of changes; empty for all.
-    primary_key: tuple[str, ...]
 
 
 def resolve_source(config: SourceConfig) -> SourceConfig:
-    """A copy of a config with absolute paths and the listing of files; raises `ConfigError`."""
+    """A copy of a config with absolute paths, the listing of files and the resolved format; raises `ConfigError`."""
     if not config.path:
         raise ConfigError("path is needed", field="path")
     resolved = SourceConfig()
@@ -58,10 +44,19 @@ def resolve_source(config: SourceConfig) -> SourceConfig:
     resolved.path = absolute_path(config.path)
     if config.dead_letter:
         resolved.dead_letter = absolute_path(config.dead_letter)
-    if not config.files:
-        location = open_location(resolved.path, config.storage_options, field="path")
-        files = list_files(location, parse_format(config.format) if config.format else None)
-        resolved.files.extend(ListedFile(path=file.path, size=file.size, version=file.version) for file in files)
+    if config.files:
+        return resolved
+    location = open_location(resolved.path, config.storage_options, field="path")
+    files = list_files(location, _format(config).name if is_chosen(config.format) else None)
+    resolved.files.extend(ListedFile(path=file.path, size=file.size, version=file.version) for file in files)
+    if not is_chosen(config.format):
+        resolved.format.string_value = tell_format(files)
+    chosen = _format(resolved)
+    made = chosen.resolve()
+    if made.settings != chosen.settings:
+        resolved.format.CopyFrom(made.choice.to_value())
+        for name in (*_BESIDE, "csv"):
+            resolved.ClearField(name)
     return resolved
 
 
@@ -71,29 +66,26 @@ def check_source(config: SourceConfig) -> SourceSettings:
         config = resolve_source(config)
     location = open_location(config.path, config.storage_options, field="path")
     files = [File(file.path, file.size, file.version) for file in config.files]
-    kind = resolve_format(files, config.format)
-    dialect = _dialect(config, kind)
+    chosen = _format(config)
+    schema = read_schema(config.schema)
+    check_columns(chosen, schema)
     return SourceSettings(
         location=location,
-        format=kind,
+        format=chosen,
         files=tuple(files),
-        schema=_declared_schema(config, kind),
+        schema=schema,
         columns=tuple(config.columns),
         event_time_field=config.event_time_field or None,
-        bad_data=_bad_data(config, kind),
+        bad_data=_bad_data(config, chosen),
         dead_letter=_dead_letter(config),
         batch_rows=_batch_rows(config),
         split_bytes=_split_bytes(config),
-        dialect=dialect,
-        primary_key=_primary_key(config, kind),
     )
 
 
-def check_text_types(schema: pa.Schema, kind: Format) -> None:
-    """Raises `ConfigError` for a column that the text format cannot hold."""
-    check = {Format.JSON: json_lines.check_type, Format.CSV: csv_lines.check_type}.get(kind.named)
-    for field in schema if check else ():
-        check(field.name, field.type)  # type: ignore[misc]
+def check_columns(chosen: ChosenFormat, schema: pa.Schema | None) -> None:
+    """Raises `ConfigError` for a column that files of the format cannot be read as."""
+    chosen.placed(lambda: chosen.choice.check_files(schema))
 
 
 def select_columns(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
@@ -106,7 +98,7 @@ def select_columns(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
     return pa.schema([schema.field(name) for name in columns]) if columns else schema
 
 
-def check_event_time(schema: pa.Schema, name: str, kind: Format) -> None:
+def check_event_time(schema: pa.Schema, name: str, chosen: ChosenFormat) -> None:
     """Raises `ConfigError` where the event-time column is missing or is not a timestamp."""
     if name not in schema.names:
         raise _unknown_column(name, schema, field="event_time_field")
@@ -115,7 +107,7 @@ def check_event_time(schema: pa.Schema, name: str, kind: Format) -> None:
         return
     fix = (
         "declare it as timestamp (or timestamp_s, timestamp_ms, timestamp_ns for numbers) in schema"
-        if kind.is_text
+        if chosen.files.has_lines
         else "nothing in the file says which time its values mean: read it without event_time_field, "
         "and make a timestamp of it with std.project"
     )
@@ -129,55 +121,30 @@ def _unknown_column(name: str, schema: pa.Schema, *, field: str) -> ConfigError:
     )
 
 
-def _declared_schema(config: SourceConfig, kind: Format) -> pa.Schema | None:
-    if not config.schema:
-        return None
-    fields: list[pa.Field] = []
-    for column in config.schema:
-        place = f"schema.{column.name}"
-        if any(field.name == column.name for field in fields):
-            raise ConfigError(f"column {column.name!r} is declared twice", field=place, value=column.name)
-        try:
-            fields.append(pa.field(column.name, type_names.parse_type(column.type)))
-        except type_names.TypeNameError as error:
-            raise ConfigError(
-                str(error), field=place, value=column.type, allowed=type_names.ALLOWED, suggestion=error.suggestion
-            ) from error
-    schema = pa.schema(fields)
-    check_text_types(schema, kind)
-    return schema
+#: Settings of some formats that may also be fields of the config, and what is said where the format has none such.
+_BESIDE = {
+    "primary_key": "rows of {format} files are only added, and need no key",
+}
 
 
-def _primary_key(config: SourceConfig, kind: Format) -> tuple[str, ...]:
-    if config.primary_key and kind is not Format.DEBEZIUM_JSON:
+def _format(config: SourceConfig) -> ChosenFormat:
+    beside = {
+        name: Beside(name, getattr(config, name), refusal) for name, refusal in _BESIDE.items() if getattr(config, name)
+    }
+    for setting, value in config.csv.ListFields():
+        beside[setting.name] = Beside(f"csv.{setting.name}", value, "csv settings for {format} files")
+    return choose_format(config.format, beside=beside)
+
+
+def _bad_data(config: SourceConfig, chosen: ChosenFormat) -> BadData:
+    policy = read_policy(config.bad_data, config.dead_letter)
+    if policy is not BadData.FAIL and not chosen.files.has_lines:
         raise ConfigError(
-            f"rows of {kind} files are only added, and need no key", field="primary_key", value=list(config.primary_key)
-        )
-    return tuple(config.primary_key)
-
-
-def _bad_data(config: SourceConfig, kind: Format) -> BadData:
-    try:
-        policy = BadData(config.bad_data)
-    except ValueError:
-        raise ConfigError(
-            f"unknown policy {config.bad_data!r}", field="bad_data", value=config.bad_data, allowed=list(BadData)
-        ) from None
-    if policy is not BadData.FAIL and not kind.is_text:
-        raise ConfigError(
-            f"only lines of json and csv files can be bad one by one; {kind} files are whole or damaged",
+            f"only lines of text can be bad one by one; {chosen.name} files are whole or damaged",
             field="bad_data",
             value=config.bad_data,
             allowed=[BadData.FAIL],
         )
-    if policy is BadData.DEAD_LETTER and not config.dead_letter:
-        raise ConfigError(
-            "bad_data: dead_letter needs a folder for the bad lines, such as dead_letter: ./dead",
-            field="bad_data",
-            value=config.bad_data,
-        )
-    if config.dead_letter and policy is not BadData.DEAD_LETTER:
-        raise ConfigError("dead_letter needs bad_data: dead_letter", field="dead_letter", value=config.dead_letter)
     return policy
 
 
@@ -199,24 +166,3 @@ def _split_bytes(config: SourceConfig) -> int:
     if config.split_size < 0:
         raise ConfigError("split_size must be positive", field="split_size", value=config.split_size)
     return config.split_size
-
-
-def _dialect(config: SourceConfig, kind: Format) -> CsvDialect:
-    if not config.HasField("csv"):
-        return CsvDialect()
-    if kind is not Format.CSV:
-        raise ConfigError(f"csv settings for {kind} files", field="csv")
-    delimiter = config.csv.delimiter
-    if len(delimiter.encode()) != 1 or delimiter in '"\r\n':
-        raise ConfigError(
-            f"{delimiter!r} cannot be a delimiter: it must be one ASCII character, not a quote or a line end",
-            field="csv.delimiter",
-            value=delimiter,
-        )
-    if config.csv.no_header and not config.schema:
-        raise ConfigError("files without a header need a declared schema", field="schema")
-    return CsvDialect(
-        delimiter=delimiter,
-        names=tuple(column.name for column in config.schema) if config.csv.no_header else None,
-        newlines_in_values=config.csv.newlines_in_values,
-    )

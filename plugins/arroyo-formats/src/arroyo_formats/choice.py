@@ -14,6 +14,7 @@ from google.protobuf.message import Message
 from arroyo_core.api import with_defaults
 from arroyo_core.errors import ConfigError, PluginError
 from arroyo_core.plugin import PluginSet, installed_plugins
+from arroyo_formats.files import FileFormat
 from arroyo_formats.format import Format, MessageReader, MessageWriter
 
 _NAME = "name"
@@ -38,7 +39,18 @@ class FormatChoice:
             raise _within_format(error) from error
 
     def schema(self, declared: pa.Schema | None) -> pa.Schema:
-        return self.format.schema(self.settings, declared)
+        """The columns of messages; raises `ConfigError`, as `Format.schema` does."""
+        try:
+            return self.format.schema(self.settings, declared)
+        except ConfigError as error:
+            raise _within_format(error) from error
+
+    def check_files(self, schema: pa.Schema | None) -> None:
+        """Raises `ConfigError`, as `FileFormat.check_schema` does."""
+        try:
+            self.files().check_schema(self.settings, schema)
+        except ConfigError as error:
+            raise _within_format(error) from error
 
     def reader(self, schema: pa.Schema) -> MessageReader:
         return self.format.reader(self.settings, schema)
@@ -46,11 +58,22 @@ class FormatChoice:
     def writer(self, schema: pa.Schema) -> MessageWriter:
         return self.format.writer(self.settings, schema)
 
+    def files(self) -> FileFormat:
+        """What it does with files; raises `ConfigError` where that makes no sense."""
+        if self.format.files is None:
+            raise ConfigError(
+                f"there are no {self.name} files", field="format", value=self.name, allowed=sorted(file_formats())
+            )
+        return self.format.files
+
     def to_value(self) -> struct_pb2.Value:
         """What `read_choice` makes this choice of: for resolved configs."""
         settings = json_format.MessageToDict(self.settings, preserving_proto_field_name=True)
         value = struct_pb2.Value()
-        value.struct_value.update({_NAME: self.name, **settings})
+        if settings:
+            value.struct_value.update({_NAME: self.name, **settings})
+        else:
+            value.string_value = self.name
         return value
 
 
@@ -92,18 +115,28 @@ def installed_formats(plugins: PluginSet | None = None) -> Mapping[str, Format]:
     return {name: item for name, (item, _) in found.items()}
 
 
+def file_formats(plugins: PluginSet | None = None) -> Mapping[str, FileFormat]:
+    """What the formats do with files, by name, where they do."""
+    return {name: item.files for name, item in installed_formats(plugins).items() if item.files is not None}
+
+
+def is_chosen(value: struct_pb2.Value) -> bool:
+    """Whether a config's field `format` says anything: an empty text and null do not."""
+    return value.WhichOneof("kind") not in (None, "null_value") and value != struct_pb2.Value(string_value="")
+
+
 def _split(value: struct_pb2.Value, default: str | None) -> tuple[str, dict[str, Any]]:
-    plain = json_format.MessageToDict(value) if value.WhichOneof("kind") else None
+    plain = json_format.MessageToDict(value) if is_chosen(value) else None
     if plain is None:
         if default is None:
             raise ConfigError("format is needed", field="format", allowed=sorted(installed_formats()))
         return default, {}
     if isinstance(plain, str):
-        return plain, {}
+        return plain.lower(), {}
     if isinstance(plain, dict) and isinstance(plain.get(_NAME, default), str):
-        return str(plain.pop(_NAME, default)), plain
+        return str(plain.pop(_NAME, default)).lower(), plain
     raise ConfigError(
-        "a format is a name, such as json, or a mapping with its name and settings: {name: csv, delimiter: ';'}",
+        "a format is a name, such as json, or a mapping with name and settings, such as {name: csv, delimiter: ';'}",
         field="format",
         value=str(plain),
     )
@@ -128,6 +161,8 @@ def _read_setting(settings: Message, key: str, item: Any) -> None:
 
 
 def _within_format(error: ConfigError) -> ConfigError:
-    """The same mistake, with a path that begins at the connector's config."""
+    """The same mistake, with a path that begins at the connector's config: `format` and `schema` are its fields."""
     path = f"format.{error.field}" if error.field else "format"
+    if error.field and error.field.partition(".")[0] in ("format", "schema"):
+        path = error.field
     return ConfigError(error.message, field=path, value=error.value, allowed=error.allowed, suggestion=error.suggestion)

@@ -1,7 +1,7 @@
 """What a format is: the contract between formats and connectors.
 
 A connector moves bytes, and says where they came from. A format knows what the bytes mean. Connectors find formats by
-name (`arroyo_formats.find_format`), so that a format of another distribution works in all of them.
+name (`arroyo_formats.find_format`), so a format of another distribution (hook `arroyo_format`) works in all of them.
 """
 
 from __future__ import annotations
@@ -96,8 +96,9 @@ class Format(ABC):
     def resolve(self, settings: Any) -> Any:
         """The settings as executors need them, with the content of files that only the driver has.
 
-        Called once, on the driver, when the pipeline is planned. Must not change what it is given: return a copy.
-        Raises `ConfigError` naming the field within the settings.
+        Called on the driver, when the pipeline is planned. Must not change what it is given: return a copy. Given what
+        it returned before, also elsewhere, it returns the same. Raises `ConfigError` naming the field within the
+        settings.
         """
         return settings
 

@@ -10,4 +10,19 @@ from arroyo_core.plugin import hookimpl
 
 @hookimpl
 def arroyo_format() -> Sequence[Any]:
-    return []
+    from arroyo_formats.arrow.format import ArrowFormat
+    from arroyo_formats.csv.format import CsvFormat
+    from arroyo_formats.debezium.format import DebeziumJsonFormat
+    from arroyo_formats.json.format import JsonFormat
+    from arroyo_formats.parquet.format import ParquetFormat
+    from arroyo_formats.raw import RawBytesFormat, RawStringFormat
+
+    return [
+        ArrowFormat(),
+        CsvFormat(),
+        DebeziumJsonFormat(),
+        JsonFormat(),
+        ParquetFormat(),
+        RawBytesFormat(),
+        RawStringFormat(),
+    ]

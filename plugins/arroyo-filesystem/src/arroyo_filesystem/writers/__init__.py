@@ -1,1 +1,0 @@
-"""Writes batches in a format; where the bytes go is not their concern."""

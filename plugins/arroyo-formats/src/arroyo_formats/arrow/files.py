@@ -1,0 +1,77 @@
+"""Reads Arrow IPC: the file format by record batches, the stream format from the beginning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.ipc
+
+from arroyo_core.errors import DataError
+from arroyo_formats.conform import conform, plain_schema
+from arroyo_formats.files import TO_THE_END, FileReader, is_local
+
+#: The first bytes of the file format; a stream begins otherwise.
+FILE_MAGIC = b"ARROW1"
+
+IpcReader: TypeAlias = pa.ipc.RecordBatchFileReader | pa.ipc.RecordBatchStreamReader
+
+
+def read_schema(fs: Any, path: str) -> pa.Schema:
+    """The plain schema of a file."""
+    with _open(fs, path) as reader:
+        return plain_schema(reader.schema)
+
+
+def piece_bytes(fs: Any, path: str) -> list[int]:
+    """An even share of the file's size for each record batch; a stream is one piece."""
+    with _open(fs, path) as reader:
+        parts = reader.num_record_batches if isinstance(reader, pa.ipc.RecordBatchFileReader) else 1
+    return [int(fs.size(path)) // max(parts, 1)] * parts
+
+
+class ArrowFileReader(FileReader):
+    """Reads record batches; positions are rows from the start of the part."""
+
+    def __init__(self, fs: Any, *, schema: pa.Schema, batch_rows: int) -> None:
+        self._fs = fs
+        self._schema = schema
+        self._batch_rows = batch_rows
+
+    def read(self, path: str, part: tuple[int, int], position: int) -> Iterator[tuple[pa.RecordBatch, int]]:
+        before = 0
+        try:
+            with _open(self._fs, path) as reader:
+                for batch in _batches(reader, part):
+                    inner = max(position - before, 0)
+                    before += batch.num_rows
+                    for start in range(inner, batch.num_rows, self._batch_rows):
+                        rows = batch.slice(start, self._batch_rows)
+                        position += rows.num_rows
+                        yield conform(rows, self._schema, place=path), position
+        except pa.ArrowException as error:
+            raise DataError(f"{path}: {error}") from error
+
+
+def _batches(reader: IpcReader, part: tuple[int, int]) -> Iterator[pa.RecordBatch]:
+    if isinstance(reader, pa.ipc.RecordBatchStreamReader):
+        yield from reader
+        return
+    start, stop = part
+    for index in range(start, reader.num_record_batches if stop == TO_THE_END else stop):
+        yield reader.get_batch(index)
+
+
+@contextmanager
+def _open(fs: Any, path: str) -> Iterator[IpcReader]:
+    with pa.memory_map(path) if is_local(fs) else pa.PythonFile(fs.open(path, "rb"), mode="r") as source:
+        try:
+            magic = source.read(len(FILE_MAGIC))
+            source.seek(0)
+            reader = pa.ipc.open_file(source) if magic == FILE_MAGIC else pa.ipc.open_stream(source)
+        except pa.ArrowException as error:
+            raise DataError(f"{path}: not an Arrow IPC file: {error}") from error
+        with reader:
+            yield reader

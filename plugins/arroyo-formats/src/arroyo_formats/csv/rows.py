@@ -1,0 +1,163 @@
+"""CSV: columns found by the header of each file, or by position where files have none."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pcsv
+
+from arroyo_core.errors import ConfigError, DataError
+from arroyo_formats.text.lines import BYTE_ORDER_MARK, line_ends, read_blocks
+from arroyo_formats.text.salvage import BadTextError, Look, Texts
+from arroyo_formats.text.schema_parser import SchemaParser
+from arroyo_formats.text.timestamps import Writing
+
+
+@dataclass(frozen=True, slots=True)
+class CsvDialect:
+    """How CSV is written."""
+
+    delimiter: str = ","
+    #: The columns of text without a header, all of them; None where each file has one.
+    names: tuple[str, ...] | None = None
+    newlines_in_values: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The names of a file's columns, and the byte at which its rows begin."""
+
+    names: tuple[str, ...]
+    end: int
+
+
+class CsvParser(SchemaParser):
+    """Parses rows of some columns. An empty value is null, a quoted empty value is an empty string."""
+
+    number_pattern = r"^\s*[-+]?[0-9]"
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        *,
+        names: Sequence[str],
+        dialect: CsvDialect,
+        unit: str = "line",
+    ) -> None:
+        super().__init__(schema, [Writing.ZONED, Writing.NAIVE, Writing.NUMBER, Writing.MIXED])
+        self.unit = unit
+        self._names = list(names)
+        self._dialect = dialect
+        self._skips_blank = skips_blank_lines(names)
+
+    def parse(self, data: bytes) -> pa.RecordBatch:
+        batch = super().parse(data)
+        if not self._dialect.newlines_in_values:
+            self._check_last_quote(data, batch.num_rows - 1)
+        return batch
+
+    def look(self, texts: Texts) -> Look:
+        """Each must be one line: then quotes cannot join two texts, and the count of rows tells the rest."""
+        nothing = np.zeros(0, dtype=np.int64)
+        blank = texts.blank() if self._skips_blank else nothing
+        is_quoted = self._dialect.newlines_in_values
+        if self.unit == "line" or np.array_equal(line_ends(texts.data, quote_aware=is_quoted), texts.ends):
+            return Look(blank, nothing) if self.unit == "line" else Look(nothing, blank)
+        odd = [index for index in range(len(texts)) if len(line_ends(texts.text(index), quote_aware=is_quoted)) != 1]
+        return Look(nothing, np.union1d(blank, np.array(odd, dtype=np.int64)))
+
+    def _check_last_quote(self, data: bytes, row: int) -> None:
+        """Arrow closes a quote that is open at the end of its input; where input ends must not matter."""
+        end = len(data)
+        while end and data[end - 1] in b"\r\n":
+            end -= 1
+        last = data[data.rfind(b"\n", 0, end) + 1 : end]
+        if last.count(b'"') % 2 == 0:
+            return
+        # Twice the line is two rows where the odd quote is a mere character, and one where it is open.
+        try:
+            rows = self._read(last + b"\n" + last + b"\n", {self._names[0]: pa.string()}).num_rows
+        except pa.ArrowInvalid:
+            rows = 0
+        if rows != 2:
+            raise BadTextError(f"a quoted value does not end on its {self.unit} (see newlines_in_values)", row)
+
+    def _read(self, data: bytes, types: Mapping[str, pa.DataType]) -> pa.Table:
+        return pcsv.read_csv(
+            pa.BufferReader(data),
+            read_options=pcsv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=self._names),
+            parse_options=_parse_options(self._names, self._dialect),
+            convert_options=_convert_options(types),
+        )
+
+
+def skips_blank_lines(names: Sequence[str]) -> bool:
+    """In a file of one column an empty line is a null, else it is nothing."""
+    return len(names) > 1
+
+
+def read_header(fs: Any, path: str, dialect: CsvDialect) -> Header:
+    """The header of a file, or the names of the dialect where files have none."""
+    if dialect.names is not None:
+        return Header(dialect.names, 0)
+    blocks = read_blocks(fs, path, start=0, stop=None, max_lines=1, quote_aware=dialect.newlines_in_values)
+    first = next(blocks, None)
+    blocks.close()
+    if first is None:
+        return Header((), 0)
+    try:
+        text = first.data.removeprefix(BYTE_ORDER_MARK).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}:1: the header is not UTF-8: {error}") from error
+    names = next(csv.reader([text], delimiter=dialect.delimiter), [])
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise DataError(f"{path}:1: columns appear twice in the header: {', '.join(twice)}")
+    return Header(tuple(names), len(first.data))
+
+
+def infer_schema(data: bytes, names: Sequence[str], dialect: CsvDialect) -> pa.Schema:
+    """The types of some rows; raises `ArrowInvalid`."""
+    if not data.strip():
+        return pa.schema([pa.field(name, pa.null()) for name in names])
+    table = pcsv.read_csv(
+        pa.BufferReader(data),
+        read_options=pcsv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=list(names)),
+        parse_options=_parse_options(names, dialect),
+        convert_options=_convert_options(None),
+    )
+    return table.schema
+
+
+def check_type(name: str, kind: pa.DataType) -> None:
+    """Raises `ConfigError` for a type that CSV has no way to write."""
+    if pa.types.is_nested(kind):
+        raise ConfigError(
+            f"column {name!r}: csv cannot hold {kind}; use a format that can, such as json",
+            field=f"schema.{name}",
+            value=str(kind),
+        )
+
+
+def _parse_options(names: Sequence[str], dialect: CsvDialect) -> pcsv.ParseOptions:
+    return pcsv.ParseOptions(
+        delimiter=dialect.delimiter,
+        newlines_in_values=dialect.newlines_in_values,
+        ignore_empty_lines=skips_blank_lines(names),
+    )
+
+
+def _convert_options(types: Mapping[str, pa.DataType] | None) -> pcsv.ConvertOptions:
+    return pcsv.ConvertOptions(
+        column_types=dict(types) if types is not None else None,
+        include_columns=list(types) if types is not None else None,
+        include_missing_columns=True,
+        null_values=[""],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+    )

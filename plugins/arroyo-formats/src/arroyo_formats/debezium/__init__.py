@@ -1,0 +1,1 @@
+"""Debezium's JSON: one change of a row in each object."""

@@ -1,0 +1,136 @@
+"""Reads Parquet by row groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from arroyo_core.errors import DataError
+from arroyo_formats.conform import conform, plain_schema
+from arroyo_formats.files import TO_THE_END, FileReader, is_local
+
+#: What is read of a column at a time, where reading little costs little.
+READ_BYTES = 256 * 2**10
+
+#: A batch has about as much at most, if the file tells the truth about what its rows weigh, or else the batch after it.
+BATCH_BYTES = 16 * 2**20
+
+
+def read_schema(fs: Any, path: str) -> pa.Schema:
+    """The plain schema of a file."""
+    with _open(fs, path) as file:
+        return plain_schema(file.schema_arrow)
+
+
+def piece_bytes(fs: Any, path: str) -> list[int]:
+    """The compressed size of each row group."""
+    with _open(fs, path) as file:
+        groups = [file.metadata.row_group(group) for group in range(file.metadata.num_row_groups)]
+    return [sum(group.column(index).total_compressed_size for index in range(group.num_columns)) for group in groups]
+
+
+class ParquetFileReader(FileReader):
+    """Reads row groups; positions are rows from the start of the part."""
+
+    def __init__(self, fs: Any, *, schema: pa.Schema, batch_rows: int) -> None:
+        self._fs = fs
+        self._schema = schema
+        self._batch_rows = batch_rows
+
+    def read(self, path: str, part: tuple[int, int], position: int) -> Iterator[tuple[pa.RecordBatch, int]]:
+        start, stop = part
+        with _open(self._fs, path) as file:
+            groups = range(start, file.metadata.num_row_groups if stop == TO_THE_END else stop)
+            # By position in the schema a column of a struct would be several leaves: names take them all.
+            columns = [name for name in self._schema.names if name in file.schema_arrow.names]
+            try:
+                if columns:
+                    yield from self._bounded(file, path, groups, columns=columns, position=position)
+                else:
+                    yield from self._nulls(file, groups, position=position)
+            except pa.ArrowException as error:
+                raise DataError(f"{path}: {error}") from error
+
+    def _bounded(
+        self, file: pq.ParquetFile, path: str, groups: range, *, columns: Sequence[str], position: int
+    ) -> Iterator[tuple[pa.RecordBatch, int]]:
+        """Batches of so many rows as come to `BATCH_BYTES`."""
+        rows = min(self._batch_rows, _rows_within(BATCH_BYTES, file.metadata, groups, columns))
+        is_done = False
+        while not is_done:
+            is_done = True
+            batches = self._batches(file, path, groups, columns=columns, position=position, rows=rows)
+            for batch, after in batches:
+                position = after
+                yield batch, position
+                # A file may hold a long text once for many rows.
+                if batch.nbytes > 2 * BATCH_BYTES and batch.num_rows > 1:
+                    rows = max(1, batch.num_rows * BATCH_BYTES // batch.nbytes)
+                    is_done = False
+                    break
+
+    def _batches(
+        self, file: pq.ParquetFile, path: str, groups: range, *, columns: Sequence[str], position: int, rows: int
+    ) -> Iterator[tuple[pa.RecordBatch, int]]:
+        left, skipped = _skip_groups(file.metadata, groups, position)
+        inner = position - skipped
+        for batch in file.iter_batches(batch_size=rows, row_groups=left, columns=columns):
+            if inner >= batch.num_rows:
+                inner -= batch.num_rows
+                continue
+            rest = batch.slice(inner) if inner else batch
+            inner = 0
+            position += rest.num_rows
+            yield conform(rest, self._schema, place=path), position
+
+    def _nulls(self, file: pq.ParquetFile, groups: range, *, position: int) -> Iterator[tuple[pa.RecordBatch, int]]:
+        """A file without any wanted column still has its rows."""
+        left = sum(file.metadata.row_group(group).num_rows for group in groups) - position
+        while left > 0:
+            rows = min(left, self._batch_rows)
+            left -= rows
+            position += rows
+            columns = [pa.nulls(rows, field.type) for field in self._schema]
+            yield pa.RecordBatch.from_arrays(columns, schema=self._schema), position
+
+
+def _rows_within(max_bytes: int, metadata: pq.FileMetaData, groups: range, columns: Sequence[str]) -> int:
+    """How many rows of the wanted columns have `max_bytes`, in the row group with the widest rows."""
+    wanted = set(columns)
+    widest = 0.0
+    for number in groups:
+        group = metadata.row_group(number)
+        leaves = (group.column(index) for index in range(group.num_columns))
+        size = sum(leaf.total_uncompressed_size for leaf in leaves if _is_of(leaf.path_in_schema, wanted))
+        widest = max(widest, size / max(1, group.num_rows))
+    return max(1, int(max_bytes / widest)) if widest else max_bytes
+
+
+def _is_of(path: str, columns: set[str]) -> bool:
+    """Whether a leaf belongs to one of the columns; a name may have dots of its own."""
+    return path in columns or path.partition(".")[0] in columns
+
+
+def _skip_groups(metadata: pq.FileMetaData, groups: range, position: int) -> tuple[list[int], int]:
+    """The row groups from the one with `position` on, and the rows before it."""
+    skipped = 0
+    for group in groups:
+        rows = metadata.row_group(group).num_rows
+        if skipped + rows > position:
+            return list(range(group, groups.stop)), skipped
+        skipped += rows
+    return [], skipped
+
+
+def _open(fs: Any, path: str) -> pq.ParquetFile:
+    try:
+        if is_local(fs):
+            # Page by page: mapped or read whole, the chunks of all columns would count as this process's memory.
+            return pq.ParquetFile(path, buffer_size=READ_BYTES)
+        # Row groups are read whole: pre-buffering joins their small reads into few large ones.
+        return pq.ParquetFile(fs.open(path, "rb", cache_type="none"), pre_buffer=True)
+    except pa.ArrowException as error:
+        raise DataError(f"{path}: {error}") from error

@@ -1,0 +1,1 @@
+"""What formats of lines share: blocks of lines, bad ones among them, timestamps as text, compressed files."""

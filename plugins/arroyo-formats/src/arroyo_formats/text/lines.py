@@ -1,0 +1,151 @@
+"""Cuts text files into blocks of whole lines, whatever the byte range asked for.
+
+A line belongs to the split in which its first byte lies. Every position is a byte of the
+(decompressed) file, so that a split can be continued anywhere and splits never share a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from arroyo_core.errors import DataError
+from arroyo_formats.text.compressed import compression_of, open_text
+
+BLOCK_BYTES = 4 * 2**20
+#: Far beyond any sensible line; more likely the file is not text at all.
+MAX_LINE_BYTES = 256 * 2**20
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+Ends = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Whole lines that begin at byte `offset` of a file."""
+
+    offset: int
+    data: bytes
+
+
+def line_ends(data: bytes, *, quote_aware: bool) -> Ends:
+    """The place after each line; with `quote_aware` a line end inside double quotes is part of a value.
+
+    What follows the last line end is a line too.
+    """
+    codes = np.frombuffer(data, dtype=np.uint8)
+    ends = np.flatnonzero(codes == 10)
+    if quote_aware:
+        # A doubled quote inside a value counts twice, so parity alone tells inside from outside.
+        quotes = np.flatnonzero(codes == 34)
+        ends = ends[np.searchsorted(quotes, ends) % 2 == 0]
+    ends = ends.astype(np.int64) + 1
+    if len(data) and (not len(ends) or ends[-1] != len(data)):
+        ends = np.append(ends, len(data))
+    return ends
+
+
+def next_line(fs: Any, path: str, offset: int) -> int:
+    """The first byte at or after `offset` that begins a line; the size of the file where none does."""
+    if offset == 0:
+        return 0
+    with open_text(fs, path) as stream:
+        stream.seek(offset - 1)
+        position = offset - 1
+        while chunk := stream.read(2**16):
+            end = chunk.find(b"\n")
+            if end >= 0:
+                return position + end + 1
+            position += len(chunk)
+    return position
+
+
+def read_blocks(
+    fs: Any, path: str, *, start: int, stop: int | None, max_lines: int, quote_aware: bool
+) -> Generator[Block]:
+    """Blocks of the lines that begin in `start..stop`; `start` must be the beginning of a line.
+
+    A block has at most `max_lines` lines and, unless one line is longer, about `BLOCK_BYTES`.
+    """
+    cutter = _Cutter(stop=stop, max_lines=max_lines, quote_aware=quote_aware)
+    with open_text(fs, path) as stream:
+        _skip(stream, start, is_compressed=compression_of(path) is not None)
+        offset, held, is_ended, wanted = start, b"", False, BLOCK_BYTES
+        while stop is None or offset < stop:
+            if not is_ended and len(held) < wanted:
+                chunk = stream.read(wanted - len(held))
+                is_ended = not chunk
+                held = held + chunk if held else chunk
+            if not held:
+                return
+            cut = cutter.cut(held, offset=offset, is_ended=is_ended)
+            if cut == 0:
+                if len(held) > MAX_LINE_BYTES:
+                    raise DataError(f"{path}: a line at byte {offset} is longer than {MAX_LINE_BYTES} bytes")
+                wanted = len(held) + BLOCK_BYTES
+                continue
+            yield Block(offset, held[:cut])
+            offset += cut
+            held = held[cut:]
+            wanted = BLOCK_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class _Cutter:
+    """Decides how much of what is read makes a block."""
+
+    stop: int | None
+    max_lines: int
+    quote_aware: bool
+
+    def cut(self, held: bytes, *, offset: int, is_ended: bool) -> int:
+        """The length of the next block; 0 where more must be read first."""
+        limit = len(held)
+        if self.stop is not None and offset + len(held) >= self.stop:
+            end = held.find(b"\n", self.stop - 1 - offset)
+            limit = end + 1 if end >= 0 else limit
+        if self.quote_aware:
+            return self._cut_quoted(held, is_ended=is_ended)
+        cut = limit if is_ended and limit == len(held) else held.rfind(b"\n", 0, limit) + 1
+        if held.count(b"\n", 0, cut) >= self.max_lines:
+            return int(line_ends(held[:cut], quote_aware=False)[self.max_lines - 1])
+        return cut
+
+    def _cut_quoted(self, held: bytes, *, is_ended: bool) -> int:
+        ends = line_ends(held, quote_aware=True)
+        if not is_ended:
+            # The last one is the end of what is read, unless a line happens to end there outside quotes.
+            ends = ends[:-1]
+        return int(ends[min(len(ends), self.max_lines) - 1]) if len(ends) else 0
+
+
+class LineCounter:
+    """Tells the number of the line at a byte of a file; only asked for when a line is bad."""
+
+    def __init__(self, fs: Any) -> None:
+        self._fs = fs
+        self._path = ""
+        self._known = (0, 1)
+
+    def line_at(self, path: str, offset: int) -> int:
+        """Counted from 1. Offsets of one file that rise are counted on from the last."""
+        position, line = self._known if path == self._path and offset >= self._known[0] else (0, 1)
+        with open_text(self._fs, path) as stream:
+            _skip(stream, position, is_compressed=compression_of(path) is not None)
+            while position < offset and (chunk := stream.read(min(BLOCK_BYTES, offset - position))):
+                position += len(chunk)
+                line += chunk.count(b"\n")
+        self._path, self._known = path, (position, line)
+        return line
+
+
+def _skip(stream: BinaryIO, offset: int, *, is_compressed: bool) -> None:
+    if not is_compressed:
+        stream.seek(offset)
+        return
+    while offset > 0 and (chunk := stream.read(min(offset, BLOCK_BYTES))):
+        offset -= len(chunk)

@@ -1,0 +1,246 @@
+"""Parses many texts at once, and finds the bad ones among them where that fails.
+
+Good texts cost nothing here. What bad ones cost is in proportion to their number: parsers often say which row is bad;
+else it is found by halves.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from arroyo_formats.format import Indices
+from arroyo_formats.text.lines import Ends, line_ends
+
+#: How many texts are parsed together at first, at least and at most while bad ones are looked for.
+FIRST_WINDOW, LEAST_WINDOW, GREATEST_WINDOW = 256, 16, 2**16
+_WHITE_SPACE = b" \t\r\n"
+
+
+class BadTextError(Exception):
+    """Text that does not parse; `row` is the one to blame among those before it, where the parser says so."""
+
+    def __init__(self, message: str, row: int | None = None) -> None:
+        super().__init__(message)
+        self.row = row
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Texts one after the other, each with a line end (which the last may lack); `ends` is the place after each."""
+
+    data: bytes
+    ends: Ends
+
+    @staticmethod
+    def of_lines(data: bytes, *, quote_aware: bool) -> Texts:
+        return Texts(data, line_ends(data, quote_aware=quote_aware))
+
+    @staticmethod
+    def of_messages(messages: Sequence[bytes]) -> Texts:
+        lengths = np.fromiter(map(len, messages), dtype=np.int64, count=len(messages))
+        return Texts(b"\n".join([*messages, b""]), np.cumsum(lengths + 1))
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def start(self, index: int) -> int:
+        return int(self.ends[index - 1]) if index else 0
+
+    def text(self, index: int) -> bytes:
+        """One of them, with its line end."""
+        return self.data[self.start(index) : int(self.ends[index])]
+
+    def take(self, indices: Indices) -> Texts:
+        """Some of them, in this order; indices rise."""
+        if not len(indices):
+            return Texts(b"", np.zeros(0, dtype=np.int64))
+        first, last = int(indices[0]), int(indices[-1])
+        if last - first + 1 == len(indices):
+            start = self.start(first)
+            return Texts(self.data[start : int(self.ends[last])], self.ends[first : last + 1] - start)
+        starts = np.concatenate([[0], self.ends[:-1]])[indices]
+        parts = [self.data[start:end] for start, end in zip(starts.tolist(), self.ends[indices].tolist(), strict=True)]
+        return Texts(b"".join(parts), np.cumsum(self.ends[indices] - starts))
+
+    def array(self) -> pa.LargeBinaryArray:
+        """The texts as values, without a copy."""
+        offsets = np.concatenate([[0], self.ends]).astype(np.int64)
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(self.data)]
+        return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(self.ends), buffers)
+
+    def blank(self) -> Indices:
+        """Those with nothing but a line end."""
+        lengths = np.diff(self.ends, prepend=0)
+        short = np.flatnonzero(lengths <= 2)
+        if not len(short):
+            return short
+        lengths = lengths[short]
+        first = np.frombuffer(self.data, dtype=np.uint8)[self.ends[short] - lengths]
+        found: Indices = short[(lengths == 1) & (first == 10) | (lengths == 2) & (first == 13)]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a glance at texts shows, before any is parsed."""
+
+    #: Those that are nothing at all.
+    blank: Indices
+    #: Those that must be parsed alone: joined with others, they might pass for other rows than they are. Blank ones
+    #: among them are bad.
+    odd: Indices
+
+
+class RowParser(ABC):
+    """Parses texts of which each is one row, unless it is blank."""
+
+    #: What a text is, in messages.
+    unit = "line"
+
+    @abstractmethod
+    def parse(self, data: bytes) -> pa.RecordBatch:
+        """The rows of one or more texts; raises `BadTextError`."""
+
+    @abstractmethod
+    def look(self, texts: Texts) -> Look:
+        """Which texts need a look of their own: the count of rows must be enough to be sure of the others."""
+
+    def groups(self, texts: Texts) -> Sequence[Indices]:
+        """Texts that are more likely to parse without the others, because they are written alike."""
+        return [np.arange(len(texts))]
+
+    def unreadable(self, texts: Texts) -> Mapping[int, str]:
+        """Texts that are certainly bad, and why, where that can be seen without parsing them one by one."""
+        return {}
+
+    def suspects(self, texts: Texts) -> Sequence[int]:
+        """Texts that are likely to be bad, where that can be seen at little cost."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedTexts:
+    """The rows of the good texts in order, and the bad texts with the reasons, likewise."""
+
+    #: None where no text is good.
+    batch: pa.RecordBatch | None
+    bad: Mapping[int, str]
+
+
+def parse_texts(parser: RowParser, texts: Texts) -> ParsedTexts:
+    """All good texts and all bad ones."""
+    look = parser.look(texts)
+    if not len(look.odd) and len(texts):
+        try:
+            return ParsedTexts(_parse(parser, texts.data, len(texts) - len(look.blank)), {})
+        except BadTextError:
+            pass
+    salvage = _Salvage(parser, texts)
+    salvage.run(look)
+    return ParsedTexts(salvage.batch(), dict(sorted(salvage.bad.items())))
+
+
+def is_blank(text: bytes) -> bool:
+    return not text.strip(_WHITE_SPACE)
+
+
+def _parse(parser: RowParser, data: bytes, expected: int) -> pa.RecordBatch:
+    batch = parser.parse(data)
+    if batch.num_rows != expected:
+        plural = "s" if expected != 1 else ""
+        raise BadTextError(f"{batch.num_rows} records on {expected} {parser.unit}{plural}")
+    return batch
+
+
+@dataclass(slots=True)
+class _Salvage:
+    """Looks for the bad ones among some texts."""
+
+    parser: RowParser
+    texts: Texts
+    bad: dict[int, str] = field(default_factory=dict)
+    #: Good texts, and their rows.
+    pieces: list[tuple[Indices, pa.RecordBatch]] = field(default_factory=list)
+
+    def run(self, look: Look) -> None:
+        for index in look.odd.tolist():
+            if is_blank(self.texts.text(index)):
+                self.bad[index] = f"the {self.parser.unit} is empty"
+            else:
+                self._alone(index)
+        apart = np.concatenate([look.blank, look.odd])
+        rest = np.setdiff1d(np.arange(len(self.texts)), apart, assume_unique=True)
+        if len(rest):
+            for group in self.parser.groups(self.texts.take(rest)):
+                self._group(rest[group])
+
+    def batch(self) -> pa.RecordBatch | None:
+        if not self.pieces:
+            return None
+        if len(self.pieces) == 1:
+            return self.pieces[0][1]
+        order = np.argsort(np.concatenate([indices for indices, _ in self.pieces]), kind="stable")
+        joined = pa.concat_batches([batch for _, batch in self.pieces])
+        return joined if (np.diff(order) == 1).all() else joined.take(pa.array(order))
+
+    def _group(self, indices: Indices) -> None:
+        if self._try(indices) is None:
+            return
+        found = self.parser.unreadable(self.texts.take(indices))
+        self.bad |= {int(indices[place]): reason for place, reason in found.items()}
+        indices = np.delete(indices, list(found))
+        suspects = self.parser.suspects(self.texts.take(indices))
+        for place in suspects:
+            self._alone(int(indices[place]))
+        indices = np.delete(indices, list(suspects))
+        while len(indices):
+            indices = self._scan(indices)
+
+    def _scan(self, indices: Indices) -> Indices:
+        """Parse window by window; returns what lay before bad rows that the parser named, and is not parsed yet."""
+        left: list[Indices] = []
+        start, width = 0, FIRST_WINDOW
+        while start < len(indices):
+            window = indices[start : start + width]
+            error = self._try(window)
+            if error is None:
+                start, width = start + len(window), min(2 * width, GREATEST_WINDOW)
+            elif len(window) == 1:
+                self.bad[int(window[0])] = str(error)
+                start += 1
+            elif error.row is not None and 0 <= error.row < len(window) and not self._is_good(int(window[error.row])):
+                left.append(window[: error.row])
+                start, width = start + error.row + 1, max(2 * error.row, LEAST_WINDOW)
+            else:
+                width = len(window) // 2
+        return np.concatenate(left) if left else np.zeros(0, dtype=np.int64)
+
+    def _try(self, indices: Indices) -> BadTextError | None:
+        """Take the rows of these texts, if all of them are good."""
+        if not len(indices):
+            return None
+        try:
+            batch = _parse(self.parser, self.texts.take(indices).data, len(indices))
+        except BadTextError as error:
+            return error
+        self.pieces.append((indices, batch))
+        return None
+
+    def _alone(self, index: int) -> None:
+        error = self._try(np.array([index]))
+        if error is not None:
+            self.bad[index] = str(error)
+
+    def _is_good(self, index: int) -> bool:
+        """Whether a text is good alone; if not, it is noted as bad."""
+        try:
+            _parse(self.parser, self.texts.text(index), 1)
+        except BadTextError as error:
+            self.bad[index] = str(error)
+            return False
+        return True

@@ -1,0 +1,7 @@
+from __future__ import annotations
+
+from hypothesis import settings
+
+# Two cores, shared: the time of an example says nothing.
+settings.register_profile("shared", deadline=None, max_examples=40)
+settings.load_profile("shared")
