@@ -67,3 +67,7 @@ class SourceContext(OperatorContext):
         epoch is as small as was asked for. One that cannot is told to stop after the batch.
         """
         return None
+
+    def report_backlog(self, rows: int) -> None:
+        """Tell how many rows this subtask knows of and has not read; the last number of an epoch is shown."""
+        return

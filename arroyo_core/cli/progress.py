@@ -105,6 +105,8 @@ def epoch_line(result: EpochResult) -> str:
         f"epoch {result.epoch:>4}  {result.source_rows:>13,} rows in  {result.duration_s:>6.2f} s  "
         f"{rate:>12,.0f} rows/s  checkpoint {format_size(result.checkpoint_bytes):>10} in {result.checkpoint_s:.2f} s"
     )
+    if result.backlog:
+        line += f"  {result.backlog:,} rows behind"
     if result.watermark_us is not None:
         line += f"  watermark {format_time(result.watermark_us)} (lag {format_lag(result.watermark_us)})"
     return line

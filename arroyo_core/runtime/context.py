@@ -157,6 +157,9 @@ class RuntimeSourceContext(RuntimeContext, SourceContext):
     def rows_left(self) -> int | None:
         return None if self._budget.rows is None else max(0, self._budget.rows - self._rows)
 
+    def report_backlog(self, rows: int) -> None:
+        self.metrics.backlog = rows
+
     def wait(self, seconds: float) -> ControlMessage | None:
         since_ns = time.perf_counter_ns()
         until = self._monotonic() + seconds

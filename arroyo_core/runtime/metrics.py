@@ -47,6 +47,9 @@ class OperatorMetrics:
         key="busy_s",
         per_unit=10**9,
     )
+    backlog: int = measured(
+        "Rows that a source knows of and has not read", unit="rows", prometheus="arroyo_worker_backlog", key="backlog"
+    )
     counters: dict[str, int] = field(default_factory=dict)
     warnings: dict[str, None] = field(default_factory=dict)
 
@@ -63,8 +66,16 @@ class OperatorMetrics:
         return [getattr(self, name) for name in metrics_of(type(self))]
 
     def add(self, other: OperatorMetrics) -> None:
+        """Those of another subtask in the same epoch."""
         for name in metrics_of(type(self)):
             setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.add_notes(other)
+
+    def add_epoch(self, other: OperatorMetrics) -> None:
+        """Those of a later epoch: counters grow, a gauge is what it was last."""
+        for name, metric in metrics_of(type(self)).items():
+            before = getattr(self, name) if metric.kind is Kind.COUNTER else 0
+            setattr(self, name, before + getattr(other, name))
         self.add_notes(other)
 
     def add_notes(self, other: OperatorMetrics) -> None:

@@ -35,7 +35,7 @@ class JobMetrics(Collector):
         subtasks: dict[tuple[str, int], OperatorMetrics] = {}
         for totals in (self._subtasks, result.subtasks):
             for key, metrics in totals.items():
-                subtasks.setdefault(key, OperatorMetrics()).add(metrics)
+                subtasks.setdefault(key, OperatorMetrics()).add_epoch(metrics)
         self._job, self._last, self._subtasks = job, result, subtasks
 
     def collect(self) -> Iterable[Metric]:

@@ -71,6 +71,9 @@ class EpochResult:
         key="commit_s",
         default=0.0,
     )
+    backlog: int = measured(
+        "Rows that sources know of and have not read", unit="rows", prometheus="arroyo_source_backlog", key="backlog"
+    )
     #: By operator id: all its checkpoint refers to. Operators without tables are absent.
     operator_state_bytes: Mapping[str, int] = field(default_factory=dict)
     #: By operator id: the least last event-time watermark of its subtasks; absent until all have one, and at the end.
@@ -145,7 +148,7 @@ class JobResult:
         self.source_rows += result.source_rows
         self.is_finished = result.is_final
         for operator_id, metrics in result.operators.items():
-            self.operators.setdefault(operator_id, OperatorMetrics()).add(metrics)
+            self.operators.setdefault(operator_id, OperatorMetrics()).add_epoch(metrics)
 
 
 def epoch_result(
@@ -181,6 +184,7 @@ def epoch_result(
         checkpoint_s=max(
             ((operator.finish_time_us - operator.start_time_us) / 1e6 for operator in checkpoint.operators), default=0.0
         ),
+        backlog=sum(metrics.backlog for metrics in operators.values()),
         operator_state_bytes=operator_state_bytes(checkpoint),
         operator_watermarks_us={
             operator_id: least

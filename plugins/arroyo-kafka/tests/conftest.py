@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from arroyo_kafka.broker import Broker, running_broker
+from arroyo_kafka.open_consumers import open_consumers
 from hypothesis import settings
 
 from arroyo_core.errors import SetupError
 
 from .support.cluster import Cluster
+from .support.sources import Sources
 
 # Two cores, shared: the time of an example says nothing.
 settings.register_profile("shared", deadline=None, max_examples=40)
@@ -48,3 +50,12 @@ def topic(cluster: Cluster) -> Callable[..., str]:
         return name
 
     return make
+
+
+@pytest.fixture
+def sources(broker: Broker) -> Iterator[Sources]:
+    """Makes sources that read that broker: `sources(topic=name, until="latest").run_all()`."""
+    made = Sources(broker.bootstrap_servers)
+    yield made
+    made.close()
+    open_consumers.close_all()

@@ -56,21 +56,24 @@ class Client:
     bootstrap_servers: str
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
 
-    def consumer(self, own: Mapping[str, Any]) -> Consumer:
-        """A consumer with these settings of the operator's own; raises `ConfigError` for a setting that is wrong."""
+    def consumer(self, own: Mapping[str, Any], *, defaults: Mapping[str, Any] | None = None) -> Consumer:
+        """A consumer with these settings of the operator's own; raises `ConfigError` for a setting that is wrong.
+
+        `defaults` hold where `client` says nothing else.
+        """
         from confluent_kafka import Consumer, KafkaException
 
         try:
-            return Consumer(self._merged(own), logger=logger)
+            return Consumer(self._merged(own, defaults), logger=logger)
         except KafkaException as error:
             raise self.translate(error, "cannot make a consumer") from error
 
-    def producer(self, own: Mapping[str, Any]) -> Producer:
+    def producer(self, own: Mapping[str, Any], *, defaults: Mapping[str, Any] | None = None) -> Producer:
         """A producer, likewise."""
         from confluent_kafka import KafkaException, Producer
 
         try:
-            return Producer(self._merged(own), logger=logger)
+            return Producer(self._merged(own, defaults), logger=logger)
         except KafkaException as error:
             raise self.translate(error, "cannot make a producer") from error
 
@@ -104,8 +107,9 @@ class Client:
         """The names of the settings, for plans."""
         return ", ".join(f"{name}={HIDDEN}" for name in sorted(self.settings))
 
-    def _merged(self, own: Mapping[str, Any]) -> dict[str, Any]:
-        return {**_QUIET, **self.settings, **own, "bootstrap.servers": self.bootstrap_servers, "error_cb": _ignore}
+    def _merged(self, own: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        ours = {**own, "bootstrap.servers": self.bootstrap_servers, "error_cb": _ignore}
+        return {**_QUIET, **(defaults or {}), **self.settings, **ours}
 
 
 def read_client(bootstrap_servers: str, settings: Mapping[str, str]) -> Client:

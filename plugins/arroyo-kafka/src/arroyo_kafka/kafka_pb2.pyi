@@ -68,7 +68,7 @@ class DataLoss(_message.Message):
     def __init__(self) -> None: ...
 
 class SourceConfig(_message.Message):
-    __slots__ = ("bootstrap_servers", "topic", "topics", "topic_pattern", "format", "schema", "event_time_field", "max_lateness", "idle_after", "start", "until", "group_id", "read_committed", "on_data_loss", "metadata", "bad_data", "dead_letter", "discovery_interval", "batch_rows", "primary_key", "client", "start_ms", "until_ms")
+    __slots__ = ("bootstrap_servers", "topic", "topics", "topic_pattern", "format", "schema", "event_time_field", "max_lateness", "idle_after", "start", "until", "group_id", "read_committed", "on_data_loss", "metadata", "bad_data", "dead_letter", "discovery_interval", "batch_rows", "client")
     class ClientEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -95,10 +95,7 @@ class SourceConfig(_message.Message):
     DEAD_LETTER_FIELD_NUMBER: _ClassVar[int]
     DISCOVERY_INTERVAL_FIELD_NUMBER: _ClassVar[int]
     BATCH_ROWS_FIELD_NUMBER: _ClassVar[int]
-    PRIMARY_KEY_FIELD_NUMBER: _ClassVar[int]
     CLIENT_FIELD_NUMBER: _ClassVar[int]
-    START_MS_FIELD_NUMBER: _ClassVar[int]
-    UNTIL_MS_FIELD_NUMBER: _ClassVar[int]
     bootstrap_servers: str
     topic: str
     topics: _containers.RepeatedScalarFieldContainer[str]
@@ -118,11 +115,8 @@ class SourceConfig(_message.Message):
     dead_letter: str
     discovery_interval: int
     batch_rows: int
-    primary_key: _containers.RepeatedScalarFieldContainer[str]
     client: _containers.ScalarMap[str, str]
-    start_ms: int
-    until_ms: int
-    def __init__(self, bootstrap_servers: _Optional[str] = ..., topic: _Optional[str] = ..., topics: _Optional[_Iterable[str]] = ..., topic_pattern: _Optional[str] = ..., format: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., schema: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., event_time_field: _Optional[str] = ..., max_lateness: _Optional[int] = ..., idle_after: _Optional[int] = ..., start: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., until: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., group_id: _Optional[str] = ..., read_committed: _Optional[bool] = ..., on_data_loss: _Optional[str] = ..., metadata: _Optional[_Iterable[_Union[MetadataColumn, _Mapping]]] = ..., bad_data: _Optional[str] = ..., dead_letter: _Optional[str] = ..., discovery_interval: _Optional[int] = ..., batch_rows: _Optional[int] = ..., primary_key: _Optional[_Iterable[str]] = ..., client: _Optional[_Mapping[str, str]] = ..., start_ms: _Optional[int] = ..., until_ms: _Optional[int] = ...) -> None: ...
+    def __init__(self, bootstrap_servers: _Optional[str] = ..., topic: _Optional[str] = ..., topics: _Optional[_Iterable[str]] = ..., topic_pattern: _Optional[str] = ..., format: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., schema: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., event_time_field: _Optional[str] = ..., max_lateness: _Optional[int] = ..., idle_after: _Optional[int] = ..., start: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., until: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., group_id: _Optional[str] = ..., read_committed: _Optional[bool] = ..., on_data_loss: _Optional[str] = ..., metadata: _Optional[_Iterable[_Union[MetadataColumn, _Mapping]]] = ..., bad_data: _Optional[str] = ..., dead_letter: _Optional[str] = ..., discovery_interval: _Optional[int] = ..., batch_rows: _Optional[int] = ..., client: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class Start(_message.Message):
     __slots__ = ()

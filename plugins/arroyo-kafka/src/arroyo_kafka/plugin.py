@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from arroyo_core.api import ConstructedOperator, OperatorConstructor, Registry
 from arroyo_core.plugin import hookimpl
-from arroyo_kafka.kafka_pb2 import SinkConfig
+from arroyo_kafka.kafka_pb2 import SinkConfig, SourceConfig
 
 
 class SinkConstructor(OperatorConstructor[SinkConfig]):
@@ -26,6 +26,25 @@ class SinkConstructor(OperatorConstructor[SinkConfig]):
         return ConstructedOperator.from_operator(make_sink(check_sink(config)))
 
 
+class SourceConstructor(OperatorConstructor[SourceConfig]):
+    """Makes `kafka.source`. The resolved config has what executors cannot find out: absolute paths, schema files."""
+
+    config_type = SourceConfig
+    inputs = (0, 0)
+
+    def resolve(self, config: SourceConfig) -> SourceConfig:
+        from arroyo_kafka.source_settings import resolve_source
+
+        return resolve_source(config)
+
+    def with_config(self, config: SourceConfig, registry: Registry) -> ConstructedOperator:
+        from arroyo_kafka.source import KafkaSource
+        from arroyo_kafka.source_settings import check_source
+
+        return ConstructedOperator.from_source(KafkaSource(check_source(config)))
+
+
 @hookimpl
 def arroyo_register(registry: Registry) -> None:
     registry.add("kafka.sink", SinkConstructor())
+    registry.add("kafka.source", SourceConstructor())

@@ -1,0 +1,144 @@
+"""Finds the partitions of a source: those of its first start, new ones, and those that are not what they were."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from arroyo_core.api import SourceContext
+from arroyo_core.errors import ConfigError, DataError
+from arroyo_kafka.assignment import Assignment
+from arroyo_kafka.cluster import Cluster
+from arroyo_kafka.offsets import derive_loss, first_positions, new_positions
+from arroyo_kafka.partitions import Partition, Topic, owner_of
+from arroyo_kafka.progress import Progress
+from arroyo_kafka.source_settings import DataLoss, SourceSettings
+
+LOST_COUNTER = "lost_messages"
+
+
+class Discovery:
+    """Looks at the topics for one subtask in one epoch."""
+
+    def __init__(self, settings: SourceSettings, ctx: SourceContext, progress: Progress, *, group: str) -> None:
+        self._settings = settings
+        self._ctx = ctx
+        self._progress = progress
+        self._group = group
+        self._looked_us = progress.looked_us
+        #: Set where an error says that a topic is not what it was.
+        self.is_needed = not progress.has_begun
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time for a look. What is there at the first start is all of a source that has an end."""
+        if self.is_needed or self._looked_us is None:
+            return True
+        is_over = self._ctx.clock.now_us() - self._looked_us >= self._settings.discovery_interval_us
+        return is_over and self._settings.until is None
+
+    def look(self, assignment: Assignment) -> Sequence[Partition]:
+        """Ask the cluster; returns the partitions that are new, or go on elsewhere.
+
+        Raises `InterruptedByControl`, and `ExternalError` where nobody answers: then nothing has changed, and the next
+        look is due after another interval.
+        """
+        now_us = self._ctx.clock.now_us()
+        is_first = not self._progress.has_begun
+        self._looked_us, self.is_needed = now_us, is_first
+        cluster = Cluster(self._settings.client, is_interrupted=lambda: self._ctx.control() is not None)
+        topics = cluster.find_topics(self._settings.topics)
+        if is_first:
+            self._check_there(topics)
+        changed = [*self._add_new(cluster, topics, assignment, is_first=is_first)]
+        changed += self._check_known(cluster, topics, assignment)
+        self._progress.begin(now_us)
+        self.is_needed = False
+        return changed
+
+    def recover(self, partition: Partition, assignment: Assignment) -> None:
+        """The broker says that the offset of a partition is not there; go on as `on_data_loss` says."""
+        cluster = Cluster(self._settings.client, is_interrupted=lambda: self._ctx.control() is not None)
+        topics = cluster.describe([partition.topic])
+        if not topics:
+            self._miss([partition], assignment)
+            return
+        self._check_offsets(cluster, {partition: topics[0].id}, assignment)
+
+    def _check_there(self, topics: Sequence[Topic]) -> None:
+        missing = sorted(set(self._settings.topics.names) - {topic.name for topic in topics})
+        if missing:
+            raise ConfigError(
+                f"there is no topic {missing[0]!r} (brokers {self._settings.client.bootstrap_servers})",
+                field="topic" if len(self._settings.topics.names) == 1 else "topics",
+                value=missing[0],
+            )
+
+    def _add_new(
+        self, cluster: Cluster, topics: Sequence[Topic], assignment: Assignment, *, is_first: bool
+    ) -> Sequence[Partition]:
+        task = self._ctx.task_info
+        found = {
+            partition: topic.id
+            for topic in topics
+            for partition in topic.each()
+            if owner_of(partition, task.parallelism) == task.task_index and partition not in assignment
+        }
+        if not found or (not is_first and self._settings.until is not None):
+            return []
+        if is_first:
+            states = first_positions(cluster, found, self._settings, group=self._group)
+        else:
+            states = new_positions(cluster, found)
+        for partition, state in states.items():
+            assignment.add(partition, state)
+            self._progress.save(partition, state)
+        return list(states)
+
+    def _check_known(self, cluster: Cluster, topics: Sequence[Topic], assignment: Assignment) -> Sequence[Partition]:
+        """Topics that were deleted, or deleted and made again."""
+        ids = {partition: topic.id for topic in topics for partition in topic.each()}
+        open_partitions = [partition for partition in assignment if not assignment.is_partition_done(partition)]
+        self._miss([partition for partition in open_partitions if partition not in ids], assignment)
+        others = {
+            partition: ids[partition]
+            for partition in open_partitions
+            if partition in ids and (assignment.is_absent(partition) or _is_another(assignment, partition, ids))
+        }
+        return self._check_offsets(cluster, others, assignment)
+
+    def _check_offsets(
+        self, cluster: Cluster, found: dict[Partition, str], assignment: Assignment
+    ) -> Sequence[Partition]:
+        earliest = cluster.earliest(found)
+        latest = cluster.latest(found, is_committed=False)
+        for partition, topic_id in found.items():
+            state = assignment.state(partition)
+            loss = derive_loss(
+                partition,
+                state,
+                topic_id=topic_id,
+                earliest=earliest[partition],
+                latest=latest[partition],
+                policy=self._settings.on_data_loss,
+            )
+            if loss is not None:
+                self._ctx.warn(loss.text)
+                if loss.messages is not None:
+                    self._ctx.count(LOST_COUNTER, loss.messages)
+            assignment.move(partition, state if loss is None else loss.state)
+        return list(found)
+
+    def _miss(self, partitions: Sequence[Partition], assignment: Assignment) -> None:
+        for partition in partitions:
+            if self._settings.on_data_loss is DataLoss.FAIL:
+                raise DataError(
+                    f"{partition} is not there any more: its topic was deleted. on_data_loss: earliest or latest waits "
+                    "until it is made again"
+                )
+            if not assignment.is_absent(partition):
+                self._ctx.warn(f"{partition} is not there any more: waiting until its topic is made again")
+            assignment.miss(partition)
+
+
+def _is_another(assignment: Assignment, partition: Partition, ids: dict[Partition, str]) -> bool:
+    return assignment.state(partition).topic_id != ids[partition]
