@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from arroyo_core.api import Clock, CommitToken
 from arroyo_core.pipeline.plan import Plan
 from arroyo_core.plugin import PluginSet
@@ -16,12 +18,18 @@ from arroyo_core.state import ParquetBackend, commit_data
 
 
 def commit_epoch(
-    plan: Plan, plugins: PluginSet, checkpoint: CheckpointMetadata, backend: ParquetBackend, clock: Clock
+    plan: Plan,
+    plugins: PluginSet,
+    checkpoint: CheckpointMetadata,
+    backend: ParquetBackend,
+    clock: Clock,
+    *,
+    begin: Callable[[str], None],
 ) -> dict[str, OperatorMetrics]:
     """Call `handle_commit` once for each committing operator, with what its subtasks staged; what each counted, by id.
 
     Runs on the driver, in the order of the plan. Idempotent, as `handle_commit` is. Raises `FencedError` before the
-    first operator for which another driver has the job by now.
+    first operator for which another driver has the job by now. `begin` is told whose turn it is.
     """
     # What was staged is committed under the incarnation it was staged by, and by the driver that does it now.
     token = CommitToken(checkpoint.incarnation, backend.generation, checkpoint.epoch)
@@ -34,6 +42,7 @@ def commit_epoch(
             continue
         operator = construct(node, plugins).inner
         if operator.is_committing():
+            begin(node.id)
             task = task_info(plan, node, 0)
             metrics = said[node.id] = OperatorMetrics()
             ctx = RuntimeContext(

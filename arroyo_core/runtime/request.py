@@ -11,6 +11,7 @@ from arroyo_core.plugin import PluginSet
 from arroyo_core.runtime.carry import Carried
 from arroyo_core.runtime.context import Budget
 from arroyo_core.runtime.events import StopMode
+from arroyo_core.runtime.heartbeats import Beat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +71,8 @@ class TaskEnvironment:
     is_last_attempt: bool = True
     #: Whether work may go on in threads beside the task; without, all calls to storage have one order.
     is_concurrent: bool = False
+    #: Is given, when the task begins, a function that says where it is: for whoever runs tasks in the driver's process.
+    on_begin: Callable[[Callable[[], Beat]], None] | None = None
 
 
 def source_budget(plan: Plan, *, interval_ms: int | None, rows: int | None, max_bytes: int | None) -> Budget:

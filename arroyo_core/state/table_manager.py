@@ -154,10 +154,11 @@ class TableManager(StateTables):
 
     @property
     def state_id(self) -> str:
-        identity = f"{self._access.storage.url}\n{self.task_info.job_id}"
+        url = self._access.storage.url
+        identity = f"{url}\n{self.task_info.job_id}"
         if self._incarnation:
             # An epoch of before there were incarnations is committed under the name by which it was staged.
-            identity += f"\n{self._incarnation}"
+            identity = f"{url.removeprefix('file://')}\n{self.task_info.job_id}\n{self._incarnation}"
         return hashlib.sha256(identity.encode()).hexdigest()[:12]
 
     @property

@@ -30,7 +30,7 @@ START = "2015-07-15T00:00:00Z"
 PIPELINE = """
 name: {job}
 parallelism: 2
-checkpoint: {{url: {folder}/state, interval: 1h, rows: {rows}, keep: 4}}
+checkpoint: {{url: {folder}/state, interval: 1h, rows: {rows}, keep: 4, timeout: {timeout}}}
 nodes:
   - id: bids
     operator: nexmark.source
@@ -86,6 +86,8 @@ class Tally:
     has_latest: bool = False
     #: The epoch before whose commit there the driver stops itself, once; 0 for none.
     pause_epoch: int = 0
+    #: After how long without progress an epoch is cancelled.
+    timeout: str = "10m"
 
     @classmethod
     def of_epochs(
@@ -96,6 +98,7 @@ class Tally:
         rate: int = 40_000,
         has_latest: bool = False,
         pause_epoch: int = 0,
+        timeout: str = "10m",
     ) -> Tally:
         """About so many epochs: each ends when each of the four source subtasks has given its share."""
         return cls(
@@ -104,6 +107,7 @@ class Tally:
             rate=rate,
             has_latest=has_latest,
             pause_epoch=pause_epoch,
+            timeout=timeout,
         )
 
     def write(self, folder: Path, *, is_paced: bool = True) -> Path:
@@ -167,6 +171,7 @@ class Tally:
             "keys": KEYS,
             "start": START,
             "window_ms": WINDOW_MS,
+            "timeout": self.timeout,
         }
 
 
