@@ -183,7 +183,7 @@ def test_a_message_that_the_topic_refuses_is_reported_with_its_size(sink, cluste
 
 
 def test_a_missing_topic_is_named_and_not_retried(sink, delivery):
-    with pytest.raises(OperatorError, match="there is no topic 'nowhere' at .*: create it") as caught:
+    with pytest.raises(OperatorError, match=r"there is no topic 'nowhere' at .*: create it") as caught:
         sink(topic="nowhere").write([row(1)])
     assert caught.value.cause_retry == "no_retry"
 

@@ -27,10 +27,8 @@ from arroyo_kafka.staging import StagedBatch, StagedEpoch
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
 
-#: Messages of one transaction: it has to end within `transaction.timeout.ms`, a minute by default.
-PART_BYTES = 64 << 20
-#: How long a commit tries by itself, before the job restarts and tries again.
-PATIENCE_S = 60.0
+#: How long to wait for the answer to the end of a transaction.
+END_S = 60.0
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 2.0
 #: A marker that is older is written again also when there is nothing to commit, so that it does not expire.
@@ -39,6 +37,16 @@ REFRESH_US = 6 * 3600 * 1_000_000
 LEAST_RETENTION_US = 24 * 3600 * 1_000_000
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much, and for how long."""
+
+    #: Messages of one transaction: it has to end within `transaction.timeout.ms`, a minute by default.
+    part_bytes: int = 64 << 20
+    #: How long a commit tries by itself, before the job restarts and tries again.
+    patience_s: float = 60.0
 
 
 class Session:
@@ -94,7 +102,7 @@ class Session:
     def _end(self) -> None:
         from confluent_kafka import KafkaException
 
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + END_S
         while True:
             try:
                 self._sender.producer.commit_transaction(CALL_SECONDS)
@@ -158,6 +166,7 @@ class Commit:
     sessions: Sessions
     ctx: OperatorContext
     staged: StagedEpoch
+    limits: Limits
 
     @property
     def identity(self) -> str:
@@ -201,7 +210,7 @@ class Commit:
     def _try_until_done(self, attempt: Callable[[], None]) -> None:
         from confluent_kafka import KafkaException
 
-        deadline, pause_s = time.monotonic() + PATIENCE_S, FIRST_PAUSE_S
+        deadline, pause_s = time.monotonic() + self.limits.patience_s, FIRST_PAUSE_S
         while True:
             try:
                 attempt()
@@ -234,11 +243,11 @@ class Commit:
             self.ctx.count("committed_messages", sum(batch.messages.num_rows for batch in part))
 
     def _parts(self, position: Position) -> Iterator[tuple[Sequence[StagedBatch], Position]]:
-        """What is left of the epoch, in pieces of about `PART_BYTES`, each with the position behind it."""
+        """What is left of the epoch, in pieces of about `Limits.part_bytes`, each with the position behind it."""
         part: list[StagedBatch] = []
         size, done = 0, position.batches
         for batch in self.staged.batches(position.batches):
-            if part and size + batch.messages.nbytes > PART_BYTES:
+            if part and size + batch.messages.nbytes > self.limits.part_bytes:
                 yield part, Position(position.epoch, done)
                 part, size = [], 0
             part.append(batch)

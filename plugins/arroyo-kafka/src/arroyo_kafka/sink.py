@@ -22,7 +22,7 @@ from arroyo_core.api import (
 )
 from arroyo_core.state import global_table_config
 from arroyo_kafka.client import Client
-from arroyo_kafka.commit import Commit, Sessions
+from arroyo_kafka.commit import Commit, Limits, Sessions
 from arroyo_kafka.messages import MessageEncoder, is_upsert
 from arroyo_kafka.sending import Sender
 from arroyo_kafka.sink_settings import Delivery, SinkSettings
@@ -87,9 +87,10 @@ class KafkaSink(ArrowOperator, ABC):
 class TransactionalSink(KafkaSink):
     """Stages messages with the checkpoint; the driver produces them in a transaction when it is published."""
 
-    def __init__(self, settings: SinkSettings, sessions: Sessions | None = None) -> None:
+    def __init__(self, settings: SinkSettings, sessions: Sessions | None = None, limits: Limits | None = None) -> None:
         super().__init__(settings)
         self._sessions = sessions
+        self._limits = limits or Limits()
         self._writer: StagedWriter | None = None
 
     def is_committing(self) -> bool:
@@ -130,6 +131,7 @@ class TransactionalSink(KafkaSink):
             sessions=self._sessions or process_sessions(os.getpid()),
             ctx=ctx,
             staged=StagedEpoch(commit_data.get(TABLE, {})),
+            limits=self._limits,
         ).run()
 
     def _describe(self, ctx: OperatorContext) -> Staged:

@@ -51,11 +51,11 @@ class StagedWriter:
 
     def write(self, messages: pa.RecordBatch) -> None:
         for batch in _cut(messages):
+            if self._waiting_bytes + batch.nbytes > BATCH_BYTES or self._waiting_rows + batch.num_rows > BATCH_ROWS:
+                self._write_batch()
             self._waiting.append(batch)
             self._waiting_bytes += batch.nbytes
             self._waiting_rows += batch.num_rows
-            if self._waiting_bytes >= BATCH_BYTES or self._waiting_rows >= BATCH_ROWS:
-                self._write_batch()
 
     def close(self) -> bytes:
         """The stream; empty where there was no message."""

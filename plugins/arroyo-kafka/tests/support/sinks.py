@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 from arroyo_kafka.client import Client
-from arroyo_kafka.commit import Sessions
+from arroyo_kafka.commit import Limits, Sessions
 from arroyo_kafka.kafka_pb2 import SinkConfig
 from arroyo_kafka.sink import DirectSink, KafkaSink, TransactionalSink
 from arroyo_kafka.sink_settings import Delivery, SinkSettings, check_sink
@@ -45,12 +45,14 @@ class Sink:
         through: Client | None = None,
         parallelism: int = 1,
         sessions: Sessions | None = None,
+        limits: Limits | None = None,
         **config: Any,
     ) -> None:
         self.settings = sink_settings(**config)
         if through is not None:
             self.use(through)
         self.sessions = sessions or Sessions()
+        self._limits = limits
         self.clock = FakeClock()
         self._stream = stream if isinstance(stream, ArroyoSchema) else ArroyoSchema(stream)
         self.harness = ParallelHarness(self.make, inputs=[self._stream], parallelism=parallelism, clock=self.clock)
@@ -65,7 +67,7 @@ class Sink:
     def make(self) -> KafkaSink:
         if self.settings.delivery is Delivery.AT_LEAST_ONCE:
             return DirectSink(self.settings)
-        return TransactionalSink(self.settings, self.sessions)
+        return TransactionalSink(self.settings, self.sessions, self._limits)
 
     def use(self, client: Client) -> None:
         """From now on this client is used, by sinks that are made."""
