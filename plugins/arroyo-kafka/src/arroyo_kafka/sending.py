@@ -86,17 +86,13 @@ class Sender:
 
         Raises `ExternalError` where none gets there for a while.
         """
-        from confluent_kafka import KafkaException
-
         left = len(self.producer)
         while left:
             try:
                 before, left = left, self.producer.flush(CALL_SECONDS)
             except SystemError as error:
-                # What ended the producer is raised while it reports the messages that ended with it.
-                if isinstance(error.__cause__, KafkaException):
-                    raise error.__cause__ from error
-                raise
+                # What ends a producer, such as a newer one, interrupts the reports of its messages; so it comes out.
+                raise ExternalError(f"the producer has ended: {error.__cause__ or error}") from error
             self._check()
             if left >= before:
                 raise ExternalError(f"{left} messages have not reached the cluster: it does not answer")
