@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Callable, Iterator
 
 import pytest
-from arroyo_kafka.broker import Broker, running_broker
+from arroyo_kafka.broker import Broker
 from arroyo_kafka.open_consumers import open_consumers
 from hypothesis import settings
 
-from arroyo_core.errors import SetupError
-
 from .support.cluster import Cluster
+from .support.shared_broker import shared_broker
 from .support.sources import Sources
 
 # Two cores, shared: the time of an example says nothing.
@@ -22,15 +20,9 @@ settings.load_profile("shared")
 
 
 @pytest.fixture(scope="session")
-def broker() -> Iterator[Broker]:
-    """A real broker, for tests that leave it as it is. Where it cannot be had, they are skipped; in CI they fail."""
-    try:
-        with running_broker() as started:
-            yield started
-    except SetupError as error:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(f"no Kafka broker: {error}")
+def broker() -> Broker:
+    """A real broker, for all tests that leave it as it is."""
+    return shared_broker()
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ import pytest
 from arroyo_devtools.schema import describe_operators
 from arroyo_devtools.schema.comments import read_comments
 from arroyo_devtools.schema.prose import read_field_text
+from google.protobuf.struct_pb2 import Value
 
 from arroyo_core.api.config_defaults import OptionError, default_text, default_value, parse_value
 from arroyo_core.pipeline.field_options import choices_of, is_map, writable_fields
@@ -55,7 +56,8 @@ def states_a_value(field, words):
         value = parse_value(field, words)
     except ValueError:
         return False
-    return not isinstance(value, str)
+    # Any words are a text.
+    return not isinstance(value, str | Value)
 
 
 FIELDS = fields()

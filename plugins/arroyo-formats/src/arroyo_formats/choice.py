@@ -5,13 +5,15 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 from google.protobuf import json_format, struct_pb2
+from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 
 from arroyo_core.api import with_defaults
+from arroyo_core.api.config_defaults import parse_value
 from arroyo_core.errors import ConfigError, PluginError
 from arroyo_core.plugin import PluginSet, installed_plugins
 from arroyo_formats.files import FileFormat
@@ -126,7 +128,11 @@ def is_chosen(value: struct_pb2.Value) -> bool:
 
 
 def _split(value: struct_pb2.Value, default: str | None) -> tuple[str, dict[str, Any]]:
-    plain = json_format.MessageToDict(value) if is_chosen(value) else None
+    try:
+        plain: Any = json_format.MessageToDict(value) if is_chosen(value) else None
+    except ValueError:
+        # Infinity and NaN, which are no setting either.
+        plain = ()
     if plain is None:
         if default is None:
             raise ConfigError("format is needed", field="format", allowed=sorted(installed_formats()))
@@ -143,19 +149,23 @@ def _split(value: struct_pb2.Value, default: str | None) -> tuple[str, dict[str,
 
 
 def _read_setting(settings: Message, key: str, item: Any) -> None:
-    fields = [field.name for field in settings.DESCRIPTOR.fields]
-    if key not in fields:
+    fields = {field.name: field for field in cast(Descriptor, settings.DESCRIPTOR).fields}
+    field = fields.get(key) or {field.json_name: field for field in fields.values()}.get(key)
+    if field is None:
         near = difflib.get_close_matches(key, fields, n=1)
         raise ConfigError(
             f"there is no setting {key!r} of this format",
             field=f"format.{key}",
             value=key,
-            allowed=fields,
+            allowed=list(fields),
             suggestion=near[0] if near else None,
         )
+    is_text = isinstance(item, str) and not field.is_repeated and field.message_type is None
     try:
-        json_format.ParseDict({key: item}, settings)
-    except json_format.ParseError as error:
+        # As in configs of operators: `64MiB`, `10s`, and `true` from a variable.
+        plain = parse_value(field, item) if is_text and field.type != field.TYPE_BYTES else item
+        json_format.ParseDict({key: plain}, settings)
+    except (json_format.ParseError, ValueError) as error:
         reason = str(error).rpartition(": ")[2]
         raise ConfigError(f"{key} cannot be {item!r}: {reason}", field=f"format.{key}", value=str(item)) from error
 

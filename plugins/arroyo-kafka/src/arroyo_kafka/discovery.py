@@ -25,16 +25,18 @@ class Discovery:
         self._progress = progress
         self._group = group
         self._looked_us = progress.looked_us
-        #: Set where an error says that a topic is not what it was.
-        self.is_needed = not progress.has_begun
+        self._is_needed = not progress.has_begun
 
     @property
     def is_due(self) -> bool:
-        """Whether it is time for a look. What is there at the first start is all of a source that has an end."""
-        if self.is_needed or self._looked_us is None:
+        """Whether it is time for a look; also where there is an end: a topic that is deleted gives no sign."""
+        if self._is_needed or self._looked_us is None:
             return True
-        is_over = self._ctx.clock.now_us() - self._looked_us >= self._settings.discovery_interval_us
-        return is_over and self._settings.until is None
+        return self._ctx.clock.now_us() - self._looked_us >= self._settings.discovery_interval_us
+
+    def hurry(self) -> None:
+        """An error says that a topic is not what it was: look as soon as possible."""
+        self._is_needed = True
 
     def look(self, assignment: Assignment) -> Sequence[Partition]:
         """Ask the cluster; returns the partitions that are new, or go on elsewhere.
@@ -44,7 +46,7 @@ class Discovery:
         """
         now_us = self._ctx.clock.now_us()
         is_first = not self._progress.has_begun
-        self._looked_us, self.is_needed = now_us, is_first
+        self._looked_us, self._is_needed = now_us, is_first
         cluster = Cluster(self._settings.client, is_interrupted=lambda: self._ctx.control() is not None)
         topics = cluster.find_topics(self._settings.topics)
         if is_first:
@@ -52,7 +54,7 @@ class Discovery:
         changed = [*self._add_new(cluster, topics, assignment, is_first=is_first)]
         changed += self._check_known(cluster, topics, assignment)
         self._progress.begin(now_us)
-        self.is_needed = False
+        self._is_needed = False
         return changed
 
     def recover(self, partition: Partition, assignment: Assignment) -> None:
@@ -84,6 +86,7 @@ class Discovery:
             if owner_of(partition, task.parallelism) == task.task_index and partition not in assignment
         }
         if not found or (not is_first and self._settings.until is not None):
+            # What was there at the first start is all of a source that has an end.
             return []
         if is_first:
             states = first_positions(cluster, found, self._settings, group=self._group)

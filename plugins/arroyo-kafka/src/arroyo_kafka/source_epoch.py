@@ -170,7 +170,7 @@ class SourceEpoch:
                 self._discovery.recover(partition, self._assignment)
                 self._go_on(partition, consumer)
             elif error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID):
-                self._discovery.is_needed = True
+                self._discovery.hurry()
             else:
                 self._handle_error(self._settings.client.translate(error, f"cannot read {partition}"))
 

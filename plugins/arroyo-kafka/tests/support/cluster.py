@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, cast
 
-from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
@@ -37,7 +38,7 @@ class Cluster:
         self.bootstrap_servers = bootstrap_servers
         self._settings = {**_QUIET, "bootstrap.servers": bootstrap_servers, **(client or {})}
         self.admin = AdminClient(self._settings)
-        self._producer = Producer({**self._settings, "linger.ms": 5})
+        self._producer = Producer({**self._settings, "linger.ms": 5, "message.max.bytes": 10_000_000})
 
     def __enter__(self) -> Self:
         return self
@@ -101,17 +102,31 @@ class Cluster:
                 return
             except BufferError:
                 self._producer.poll(0.1)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError._UNKNOWN_PARTITION:
+                    raise
+                # It is new, and the producer has not heard of it.
+                self._producer.list_topics(topic, SECONDS)
 
     def transaction(
         self, topic: str, values: Iterable[bytes], *, partition: int = 0, is_committed: bool = True
     ) -> None:
         """One transaction of its own producer, committed or aborted."""
+        with self.open_transaction(topic, values, partition=partition, is_committed=is_committed):
+            pass
+
+    @contextmanager
+    def open_transaction(
+        self, topic: str, values: Iterable[bytes], *, partition: int = 0, is_committed: bool = True
+    ) -> Iterator[None]:
+        """One that is open while the block runs."""
         producer = Producer({**self._settings, "transactional.id": f"tests-{topic}-{partition}"})
         producer.init_transactions(SECONDS)
         producer.begin_transaction()
         for value in values:
             producer.produce(topic, value, partition=partition)
         producer.flush(SECONDS)
+        yield
         if is_committed:
             producer.commit_transaction(SECONDS)
         else:

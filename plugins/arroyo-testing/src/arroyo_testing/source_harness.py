@@ -17,8 +17,10 @@ from arroyo_core.api import (
 )
 from arroyo_core.runtime.boundary import Boundary
 from arroyo_core.runtime.chain import conform
-from arroyo_core.runtime.context import Budget, RuntimeSourceContext
+from arroyo_core.runtime.context import Budget, RuntimeContext, RuntimeSourceContext
+from arroyo_core.runtime.metrics import OperatorMetrics
 from arroyo_core.runtime.tables import OperatorTables
+from arroyo_core.state import commit_data, get_storage_provider
 from arroyo_testing.clock import FakeClock
 from arroyo_testing.subtask import SubtaskState, factory, make_context
 
@@ -95,6 +97,25 @@ class SourceHarness:
         if not is_lost:
             self._state.save(checkpoints)
         return SourceRun(batches, finish_types, counters, warnings, schema, watermarks)
+
+    def commit(self) -> OperatorMetrics:
+        """The second phase of the epoch that was run last, as a driver does it; what it counted and warned of."""
+        source: SourceOperator = self._make()
+        ctx, _, boundary = make_context(
+            RuntimeContext,
+            operator=source,
+            state=self._state,
+            task_index=0,
+            parallelism=1,
+            clock=self.clock,
+            inputs=(),
+            token=self._state.last_token,
+        )
+        metadata = self._state.metadata
+        staged = commit_data(metadata, get_storage_provider(self._state.url)) if metadata else {}
+        with boundary:
+            source.handle_commit(ctx.token.epoch, staged, ctx)
+        return ctx.metrics
 
     def run_all(self, *, rows: int | None = None, parallelism: int = 1, max_epochs: int = 10_000) -> pa.Table:
         """Epoch after epoch until the source is final; all its rows."""

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from arroyo_core.plugin import PluginSet
 from arroyo_devtools.reference.command_page import command_page
 from arroyo_devtools.reference.file_page import file_page
+from arroyo_devtools.reference.format_page import FORMAT_HOOK, formats_page
 from arroyo_devtools.reference.function_page import function_page
 from arroyo_devtools.reference.markdown import cell, fenced, table
 from arroyo_devtools.reference.metrics_page import metrics_page
-from arroyo_devtools.reference.words import KIND_TITLES, config_words, kind_words, type_with_range
+from arroyo_devtools.reference.words import KIND_TITLES, config_words, field_table, kind_words
 from arroyo_devtools.schema import OperatorDoc, describe_operators, pipeline_schema
 from arroyo_devtools.schema.field_docs import FieldDoc
+from arroyo_devtools.schema.offers import Offers
 from arroyo_devtools.schema.prose import first_sentence
 
 #: The first line of every page.
@@ -42,7 +44,7 @@ def reference_pages(plugins: PluginSet, root: argparse.ArgumentParser) -> list[P
         "README.md": _index(operators, distributions),
         "cli.md": command_page(root),
         "pipeline-file.md": file_page(pipeline_schema(plugins)),
-        "formats.md": _formats(operators),
+        "formats.md": formats_page(operators, Offers(plugins)),
         "metrics.md": metrics_page(),
         **{f"operators/{doc.name}.md": operator_page(doc) for doc in operators.values()},
         **{f"functions/{name}.md": function_page(name, plugins) for name in distributions},
@@ -68,12 +70,11 @@ def operator_page(doc: OperatorDoc) -> str:
 
 def _fields(fields: Sequence[FieldDoc], path: str = "") -> list[str]:
     """A table of the fields, then one for each that has choices or fields of its own."""
-    rows = [(f"`{field.name}`", type_with_range(field), _default(field), field.description) for field in fields]
-    parts = [table(("Field", "Type", "Default", "Meaning"), rows)]
+    parts = [field_table(fields)]
     for field in fields:
         title = f"{path}{field.name}"
         if field.choices:
-            also = ", or another name" if field.is_open else ""
+            also = f"{', or another name' if field.is_open else ''}{_mapping_words(field)}"
             lines = [f"- `{choice.name}`: {choice.description}".removesuffix(": ") for choice in field.choices]
             parts += [f"### `{title}`", f"One of these{also}:", "\n".join(lines)]
         if field.fields:
@@ -83,30 +84,10 @@ def _fields(fields: Sequence[FieldDoc], path: str = "") -> list[str]:
     return parts
 
 
-def _default(field: FieldDoc) -> str:
-    return "required" if field.is_required else field.default
-
-
-def _formats(operators: Mapping[str, OperatorDoc]) -> str:
-    """What the settings called `format` offer, by name."""
-    found: dict[str, dict[str, list[str]]] = {}
-    for doc in operators.values():
-        for path, field in _walk(doc.fields):
-            for choice in field.choices if field.name == "format" else ():
-                users = found.setdefault(choice.name, {}).setdefault(choice.description, [])
-                users.append(f"[`{doc.name}`](operators/{doc.name}.md) (`{path}`)")
-    parts = ["# Formats", "What the setting `format` of sources, sinks and joins may be."]
-    for name in sorted(found):
-        lines = [f"- {', '.join(users)}: {description}" for description, users in found[name].items()]
-        parts += [f"## {name}", "\n".join(lines)]
-    return "\n\n".join(parts)
-
-
-def _walk(fields: Sequence[FieldDoc], prefix: str = "") -> list[tuple[str, FieldDoc]]:
-    found = []
-    for field in fields:
-        found += [(f"{prefix}{field.name}", field), *_walk(field.fields, f"{prefix}{field.name}.")]
-    return found
+def _mapping_words(field: FieldDoc) -> str:
+    if field.hook == FORMAT_HOOK:
+        return ", or a mapping with `name` and the [settings of the format](../formats.md)"
+    return ", or a mapping" if field.takes_mapping else ""
 
 
 def _index(operators: Mapping[str, OperatorDoc], distributions: Sequence[str]) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from arroyo_devtools.reference.markdown import table
 from arroyo_devtools.schema.field_docs import FieldDoc
 from arroyo_devtools.schema.operator_docs import Kind, OperatorDoc
 
@@ -10,6 +13,20 @@ KIND_TITLES = {Kind.SOURCE: "Sources", Kind.OPERATOR: "Operators", Kind.SINK: "S
 
 def type_with_range(field: FieldDoc) -> str:
     return f"{field.type}, {field.range}" if field.range else field.type
+
+
+def field_table(fields: Sequence[FieldDoc]) -> str:
+    """The fields of a config, or of settings."""
+    rows = [
+        (
+            f"`{field.name}`",
+            type_with_range(field),
+            "required" if field.is_required else field.default,
+            field.description,
+        )
+        for field in fields
+    ]
+    return table(("Field", "Type", "Default", "Meaning"), rows)
 
 
 def details(field: FieldDoc) -> str:

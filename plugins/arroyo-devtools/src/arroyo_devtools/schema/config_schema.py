@@ -22,7 +22,14 @@ from arroyo_core.pipeline.field_options import (
 from arroyo_core.pipeline.scalar_schemas import Schema, nullable
 from arroyo_core.pipeline.wellknown import WELL_KNOWN
 from arroyo_core.proto import options_pb2
-from arroyo_devtools.schema.field_docs import default_words, field_choices
+from arroyo_devtools.schema.field_docs import (
+    default_words,
+    field_choices,
+    is_any_value,
+    offering_hook,
+    suggestions_name,
+)
+from arroyo_devtools.schema.offers import Offer, Offers
 from arroyo_devtools.schema.prose import read_field_text
 
 _F = FieldDescriptor
@@ -34,8 +41,9 @@ _SMALL_TYPES = (_F.CPPTYPE_INT32, _F.CPPTYPE_UINT32)
 class ConfigSchemas:
     """Makes schemas of messages; what lists and recursion refer to is collected in `definitions`."""
 
-    def __init__(self, comments: Mapping[str, str], definitions: dict[str, Schema]) -> None:
+    def __init__(self, comments: Mapping[str, str], offers: Offers, definitions: dict[str, Schema]) -> None:
         self._comments = comments
+        self._offers = offers
         self._definitions = definitions
 
     def config(self, descriptor: Descriptor) -> Schema:
@@ -77,9 +85,45 @@ class ConfigSchemas:
             return {"type": "object", "additionalProperties": values} | ({"minProperties": 1} if is_required else {})
         if field.is_repeated:
             return self._list(field, above, is_required=is_required)
+        if is_any_value(field) and suggestions_name(field):
+            return self._text_or_mapping(field)
         if field.message_type is not None:
             return self._nested(field.message_type, above)
         return self._scalar(field, is_required=is_required)
+
+    def _text_or_mapping(self, field: FieldDescriptor) -> Schema:
+        choices, _ = field_choices(field, self._comments, self._offers)
+        names, descriptions = [each.name for each in choices], [each.description for each in choices]
+        hook = offering_hook(field)
+        if not hook:
+            schema = scalars.suggestions(names, descriptions)
+            return {**schema, "anyOf": [*schema["anyOf"], {"type": "object"}]}
+        schema = scalars.one_of(names, descriptions, others=[""])
+        return {**schema, "anyOf": [*schema["anyOf"], {"$ref": f"#/definitions/{self._offered(hook)}"}]}
+
+    def _offered(self, hook: str) -> str:
+        """The definition of a mapping with the name of something that a hook gives, and its settings."""
+        if hook not in self._definitions:
+            offers = self._offers.of(hook)
+            name = scalars.one_of([each.name for each in offers], [each.text.summary for each in offers])
+            settings = [
+                {
+                    "if": {"required": ["name"], "properties": {"name": scalars.one_of([offer.name], [])}},
+                    "then": self._settings(offer),
+                }
+                for offer in offers
+            ]
+            self._definitions[hook] = {
+                "type": "object",
+                "properties": {"name": name},
+                "required": ["name"],
+                "allOf": settings,
+            }
+        return hook
+
+    def _settings(self, offer: Offer) -> Schema:
+        schema = ConfigSchemas(offer.comments, self._offers, self._definitions).config(offer.descriptor)
+        return {**schema, "properties": {"name": {}, **schema["properties"]}}
 
     def _list(self, field: FieldDescriptor, above: tuple[str, ...], *, is_required: bool) -> Schema:
         schema: Schema = {"type": "array", "items": self._item(field, above)}
@@ -115,7 +159,7 @@ class ConfigSchemas:
 
     def _scalar(self, field: FieldDescriptor, *, is_required: bool = False) -> Schema:
         least, greatest = limit(field, options_pb2.least), limit(field, options_pb2.greatest)
-        choices, is_open = field_choices(field, self._comments)
+        choices, is_open = field_choices(field, self._comments, self._offers)
         if choices:
             names, descriptions = [each.name for each in choices], [each.description for each in choices]
             if is_open:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
@@ -19,11 +20,19 @@ from arroyo_core.pipeline.field_options import (
     writable_fields,
 )
 from arroyo_core.pipeline.wellknown import WELL_KNOWN
+from arroyo_core.plugin import hookspec
 from arroyo_core.proto import options_pb2
+from arroyo_devtools.schema.offers import Offers
 from arroyo_devtools.schema.prose import FieldText, read_field_text
 
 _F = FieldDescriptor
-_WELL_KNOWN_TYPES = {"Timestamp": "timestamp", "Duration": "duration", "Struct": "mapping", "ListValue": "list"}
+_WELL_KNOWN_TYPES = {
+    "Timestamp": "timestamp",
+    "Duration": "duration",
+    "Struct": "mapping",
+    "ListValue": "list",
+    "Value": "any value",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,15 +57,18 @@ class FieldDoc:
     choices: tuple[ChoiceDoc, ...] = ()
     #: Whether other names than the choices are allowed.
     is_open: bool = False
+    #: Whether it may also be a mapping; with `name` and settings, where the choices are what a hook gives.
+    takes_mapping: bool = False
+    hook: str = ""
     fields: tuple[FieldDoc, ...] = ()
 
 
 def describe_fields(
-    descriptor: Descriptor, comments: Mapping[str, str], above: tuple[str, ...] = ()
+    descriptor: Descriptor, comments: Mapping[str, str], offers: Offers, above: tuple[str, ...] = ()
 ) -> tuple[FieldDoc, ...]:
     """The fields that YAML may have, in the order of the message; `above` are the messages that hold this one."""
     inside = (*above, descriptor.full_name)
-    return tuple(_describe_field(field, comments, inside) for field in writable_fields(descriptor).values())
+    return tuple(_describe_field(field, comments, offers, inside) for field in writable_fields(descriptor).values())
 
 
 def describe_choices(enum: EnumDescriptor, names: Mapping[str, int], comments: Mapping[str, str]) -> list[ChoiceDoc]:
@@ -71,10 +83,13 @@ def describe_choices(enum: EnumDescriptor, names: Mapping[str, int], comments: M
     ]
 
 
-def field_choices(field: FieldDescriptor, comments: Mapping[str, str]) -> tuple[list[ChoiceDoc], bool]:
+def field_choices(field: FieldDescriptor, comments: Mapping[str, str], offers: Offers) -> tuple[list[ChoiceDoc], bool]:
     """What may be written in a field of an enum, or in a text that names one; and whether other texts may, too."""
     if field.enum_type is not None:
         return describe_choices(field.enum_type, enum_names(field.enum_type), comments), False
+    hook = offering_hook(field)
+    if hook:
+        return [ChoiceDoc(name=offer.name, description=offer.text.summary) for offer in offers.of(hook)], False
     for option in (options_pb2.choices, options_pb2.suggestions):
         enum = choices_of(field, option)
         if enum is not None:
@@ -83,14 +98,33 @@ def field_choices(field: FieldDescriptor, comments: Mapping[str, str]) -> tuple[
     return [], False
 
 
-def _describe_field(field: FieldDescriptor, comments: Mapping[str, str], above: tuple[str, ...]) -> FieldDoc:
+def offering_hook(field: FieldDescriptor) -> str:
+    """The hook that gives what the field chooses from; empty where none does."""
+    name = suggestions_name(field)
+    return name if hasattr(hookspec, name) and is_any_value(field) else ""
+
+
+def suggestions_name(field: FieldDescriptor) -> str:
+    """What the option `suggestions` names: an enum, or a hook; empty where the field has none."""
+    option: Any = options_pb2.suggestions
+    return str(field.GetOptions().Extensions[option])
+
+
+def is_any_value(field: FieldDescriptor) -> bool:
+    """Whether it is a `google.protobuf.Value`: a text, a mapping, whatever YAML has."""
+    return field.message_type is not None and field.message_type.full_name == "google.protobuf.Value"
+
+
+def _describe_field(
+    field: FieldDescriptor, comments: Mapping[str, str], offers: Offers, above: tuple[str, ...]
+) -> FieldDoc:
     text = read_field_text(comments.get(field.full_name, ""))
-    choices, is_open = field_choices(field, comments)
+    choices, is_open = field_choices(field, comments, offers)
     message = field.message_type
     is_described = message is not None and (
         message.full_name in WELL_KNOWN or is_map(field) or message.full_name in above
     )
-    nested = () if message is None or is_described else describe_fields(message, comments, above)
+    nested = () if message is None or is_described else describe_fields(message, comments, offers, above)
     return FieldDoc(
         name=field.name,
         type=type_words(field),
@@ -100,6 +134,8 @@ def _describe_field(field: FieldDescriptor, comments: Mapping[str, str], above: 
         range=_range(field),
         choices=tuple(choices),
         is_open=is_open,
+        takes_mapping=bool(choices) and is_any_value(field),
+        hook=offering_hook(field),
         fields=nested,
     )
 
@@ -133,6 +169,8 @@ def _single(field: FieldDescriptor) -> str:
     for option in (options_pb2.duration, options_pb2.size):
         if has_option(field, option):
             return str(option.name)
+    if is_any_value(field) and suggestions_name(field):
+        return "string or mapping"
     if field.message_type is not None:
         name = field.message_type.name
         return _WELL_KNOWN_TYPES.get(name, "mapping") if field.message_type.full_name in WELL_KNOWN else "mapping"

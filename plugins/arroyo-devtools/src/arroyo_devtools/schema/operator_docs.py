@@ -16,6 +16,7 @@ from arroyo_core.pipeline.wellknown import WELL_KNOWN
 from arroyo_core.plugin import PluginSet
 from arroyo_devtools.schema.comments import read_comments
 from arroyo_devtools.schema.field_docs import FieldDoc, describe_fields
+from arroyo_devtools.schema.offers import Offers
 from arroyo_devtools.schema.prose import OperatorText, read_operator_text
 
 
@@ -45,7 +46,8 @@ class OperatorDoc:
 
 def describe_operators(plugins: PluginSet) -> dict[str, OperatorDoc]:
     """All operators of the plugins, by name, in order."""
-    return {name: describe_operator(name, plugins) for name in sorted(plugins.registry.constructors)}
+    offers = Offers(plugins)
+    return {name: _describe(name, plugins, offers) for name in sorted(plugins.registry.constructors)}
 
 
 def describe_operator(name: str, plugins: PluginSet) -> OperatorDoc:
@@ -53,6 +55,10 @@ def describe_operator(name: str, plugins: PluginSet) -> OperatorDoc:
 
     The text is the comment of its config message, else the docstring of its constructor.
     """
+    return _describe(name, plugins, Offers(plugins))
+
+
+def _describe(name: str, plugins: PluginSet, offers: Offers) -> OperatorDoc:
     constructor = plugins.constructor(name)
     config_type = constructor.config_type
     descriptor = cast(Descriptor, config_type.DESCRIPTOR)
@@ -66,7 +72,7 @@ def describe_operator(name: str, plugins: PluginSet) -> OperatorDoc:
         kind=_kind(constructor),
         inputs=constructor.inputs,
         text=read_operator_text(comments.get(descriptor.full_name) or own_docstring),
-        fields=() if takes_anything else describe_fields(descriptor, comments),
+        fields=() if takes_anything else describe_fields(descriptor, comments, offers),
         takes_anything=takes_anything,
         config_type=config_type,
         comments=comments,

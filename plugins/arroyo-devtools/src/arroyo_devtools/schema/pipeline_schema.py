@@ -31,6 +31,7 @@ from arroyo_core.pipeline.scalar_schemas import DIALECT, Schema, nullable
 from arroyo_core.pipeline.sections import pipeline_keys, sections_of
 from arroyo_core.plugin import PluginSet
 from arroyo_devtools.schema.config_schema import ConfigSchemas
+from arroyo_devtools.schema.offers import Offers
 from arroyo_devtools.schema.operator_docs import OperatorDoc, describe_operators
 from arroyo_devtools.schema.prose import first_sentence
 
@@ -49,7 +50,8 @@ def pipeline_schema(plugins: PluginSet) -> Schema:
     """The schema for the operators of these plugins."""
     operators = describe_operators(plugins)
     definitions: dict[str, Schema] = {}
-    conditions = [_condition(doc, definitions) for doc in operators.values()]
+    offers = Offers(plugins)
+    conditions = [_condition(doc, offers, definitions) for doc in operators.values()]
     definitions = {_NODE: _node(operators, conditions), **definitions}
     others: dict[str, Schema] = {
         "parameters": _parameters(),
@@ -84,9 +86,9 @@ def _operator_name(names: Sequence[str], descriptions: Sequence[str]) -> Schema:
     return {"anyOf": [proposed, other]} if names else other
 
 
-def _condition(doc: OperatorDoc, definitions: dict[str, Schema]) -> Schema:
+def _condition(doc: OperatorDoc, offers: Offers, definitions: dict[str, Schema]) -> Schema:
     """What holds for the nodes of one operator."""
-    schemas = ConfigSchemas(doc.comments, definitions)
+    schemas = ConfigSchemas(doc.comments, offers, definitions)
     descriptor = cast(Descriptor, doc.config_type.DESCRIPTOR)
     config = schemas.config(descriptor)
     required = []

@@ -1,0 +1,59 @@
+"""The source keeps the rules of `arroyo_testing.conformance`, with a real broker."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import Any
+
+from arroyo_testing.conformance import Conformance, SourceCase
+
+from .support.cluster import Cluster
+from .support.shared_broker import shared_broker
+from .support.sources import SCHEMA, messages
+
+
+def three_partitions(folder: Path) -> dict[str, Any]:
+    """Of which one is empty, and one ends with control records."""
+    name = f"c-{uuid.uuid4().hex[:12]}"
+    with Cluster(shared_broker().bootstrap_servers) as cluster:
+        cluster.create(name, partitions=3)
+        cluster.produce(name, messages(range(12)), partition=0)
+        cluster.transaction(name, messages(range(12, 20)), partition=2)
+    return {
+        "bootstrap_servers": shared_broker().bootstrap_servers,
+        "topic": name,
+        "until": "latest",
+        "format": "json",
+        "schema": SCHEMA,
+        "event_time_field": "at",
+        "max_lateness": "1s",
+        "metadata": {"partition": "partition", "offset": "offset"},
+    }
+
+
+def bad_ones(folder: Path) -> dict[str, Any]:
+    name = f"c-{uuid.uuid4().hex[:12]}"
+    with Cluster(shared_broker().bootstrap_servers) as cluster:
+        cluster.create(name, partitions=2)
+        for partition in range(2):
+            values = messages(range(partition * 10, partition * 10 + 8))
+            cluster.produce(name, [*values[:3], b"no JSON", None, *values[3:]], partition=partition)
+    return {
+        "bootstrap_servers": shared_broker().bootstrap_servers,
+        "topic": name,
+        "until": "latest",
+        "format": "json",
+        "schema": SCHEMA,
+        "bad_data": "dead_letter",
+        "dead_letter": str(folder / "dead"),
+    }
+
+
+conformance = Conformance(
+    "arroyo_kafka.plugin",
+    [
+        SourceCase("kafka.source", three_partitions),
+        SourceCase("kafka.source", bad_ones, id="kafka.source with bad messages"),
+    ],
+)
