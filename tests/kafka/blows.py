@@ -31,7 +31,7 @@ class Blow:
     target: Event
     after_epoch: int
     delay_s: float
-    #: Of an outage.
+    #: Of an outage, without the time in which the broker starts.
     duration_s: float
     #: Of a job that is rescaled.
     parallelism: int

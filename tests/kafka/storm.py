@@ -37,7 +37,7 @@ class Storm(Rampage):
         match planned.target:
             case Event.BROKER_DIES:
                 self._broker.kill()
-                self._pass(planned.duration_s / 2)
+                self._pass(planned.duration_s)
                 self._broker.start()
             case Event.BROKER_SLEEPS:
                 self._broker.pause()

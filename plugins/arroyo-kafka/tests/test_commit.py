@@ -33,12 +33,17 @@ def markers(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def sink(cluster: Cluster, topic: Callable[..., str], markers: str) -> Iterator[Sink]:
-    """A sink of two subtasks, each of whose batches is a part of its own."""
+def subtasks() -> int:
+    """Of the sink; each has a part of every epoch, and so a transaction, of its own."""
+    return 2
+
+
+@pytest.fixture
+def sink(cluster: Cluster, topic: Callable[..., str], markers: str, subtasks: int) -> Iterator[Sink]:
     name = topic(partitions=3)
     progress = {"progress_topic": f"{name}-progress"} if markers == "progress topic" else {}
     config = {"bootstrap_servers": cluster.bootstrap_servers, "topic": name, "key_fields": ["name"], **progress}
-    with Sink(SCHEMA, parallelism=2, limits=Limits(part_bytes=1), **config) as made:
+    with Sink(SCHEMA, parallelism=subtasks, limits=Limits(part_bytes=1), **config) as made:
         yield made
 
 
@@ -113,6 +118,7 @@ def test_a_commit_that_is_interrupted_at_any_call_is_finished_by_the_next_driver
     assert happened == (count if fault in (Fault.CRASH_BEFORE, Fault.CRASH_AFTER) else 0)
 
 
+@pytest.mark.parametrize("subtasks", [1])
 def test_a_driver_that_wakes_up_between_any_two_calls_changes_nothing(sink, cluster):
     numbers = Numbers()
     plain = sink.settings.client

@@ -1,34 +1,27 @@
 """The commit of an epoch: its messages and a marker in one transaction, however often it is repeated.
 
-Transactions of one `transactional.id` follow each other, and whoever calls `init_transactions` ends those of all others
-before it. So what is read of the marker after that call stays true until somebody else makes it, and then nothing of
-ours can be committed any more: messages are in the topic if and only if the marker says so.
+Messages are in the topic if and only if the marker says so: `arroyo_kafka.sessions` says why.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from arroyo_core.api import CommitToken, OperatorContext
 from arroyo_core.errors import ArroyoError, DataError, ExternalError
 from arroyo_core.state import FencedError
-from arroyo_kafka.client import CALL_SECONDS, Client
 from arroyo_kafka.markers import GroupMarkers, Marker, MarkerStore, Position, TopicMarkers
-from arroyo_kafka.sending import Sender
+from arroyo_kafka.sessions import Session, Sessions
 from arroyo_kafka.sink_settings import LostMarker, SinkSettings
 from arroyo_kafka.staging import StagedBatch, StagedEpoch
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
 
-#: How long to wait for the answer to the end of a transaction.
-END_S = 60.0
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 2.0
 #: A marker that is older is written again also when there is nothing to commit, so that it does not expire.
@@ -47,115 +40,6 @@ class Limits:
     part_bytes: int = 64 << 20
     #: How long a commit tries by itself, before the job restarts and tries again.
     patience_s: float = 60.0
-
-
-class Session:
-    """A producer of transactions, and the marker as it has found or written it. One thread uses it at a time."""
-
-    def __init__(self, client: Client, identity: str, markers: Callable[[], MarkerStore]) -> None:
-        self.marker: Marker | None = None
-        #: When it was written last, by the job's clock.
-        self.written_us = 0
-        self._sender = Sender(client, {"transactional.id": identity})
-        try:
-            # Before the marker is read: from here on no other session can move it and leave this one alive.
-            self._sender.producer.init_transactions(CALL_SECONDS)
-            self._markers = markers()
-        except BaseException:
-            self._close_producer()
-            raise
-        try:
-            self.marker = self._markers.read()
-        except BaseException:
-            self.close()
-            raise
-
-    @property
-    def can_lose_marker(self) -> bool:
-        return self._markers.expires
-
-    def transact(self, batches: Sequence[StagedBatch], marker: Marker, *, before_end: Callable[[], None]) -> None:
-        """Produce the messages and the marker in one transaction. Raises `KafkaException`, `ArroyoError`.
-
-        `before_end` is called when all is in the cluster but the end of the transaction: after that it may be
-        committed, whatever is raised here.
-        """
-        self._sender.forget()
-        self._sender.producer.begin_transaction()
-        for batch in batches:
-            self._sender.send(batch.messages, batch.staged)
-        self._markers.write(self._sender.producer, marker)
-        # The reason of a refused message is known only here; the end of a transaction only says that there is one.
-        self._sender.flush()
-        before_end()
-        self._end()
-        self.marker = marker
-
-    def abort(self) -> None:
-        """End the transaction without effect. Raises `KafkaException`."""
-        self._sender.producer.abort_transaction(CALL_SECONDS)
-
-    def close(self) -> None:
-        self._markers.close()
-        self._close_producer()
-
-    def _end(self) -> None:
-        from confluent_kafka import KafkaException
-
-        deadline = time.monotonic() + END_S
-        while True:
-            try:
-                self._sender.producer.commit_transaction(CALL_SECONDS)
-                return
-            except KafkaException as error:
-                # No answer: the call takes the waiting up again. It cannot be given up in any other way.
-                if not _reason(error).retriable() or time.monotonic() > deadline:
-                    raise
-
-    def _close_producer(self) -> None:
-        self._sender.producer.purge()
-        # Closing would wait for the cluster, and warn of what it does not answer; the next session aborts what is open.
-        del self._sender
-
-
-class Sessions:
-    """The sessions of a process: to make one takes longer than an epoch. Every driver has its own."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._open: dict[Hashable, Session] = {}
-        self._in_doubt: dict[Hashable, CommitToken] = {}
-
-    def take(self, key: Hashable, make: Callable[[], Session]) -> Session:
-        with self._lock:
-            if key in self._open:
-                return self._open[key]
-        session = make()
-        with self._lock:
-            self._open[key] = session
-        return session
-
-    def find(self, key: Hashable) -> Session | None:
-        with self._lock:
-            return self._open.get(key)
-
-    def drop(self, key: Hashable) -> None:
-        """Close a session that cannot go on; nothing where there is none."""
-        with self._lock:
-            session = self._open.pop(key, None)
-        if session is not None:
-            session.close()
-
-    def note_doubt(self, key: Hashable, token: CommitToken) -> None:
-        """From here on the commit may be done, whatever this process hears of it."""
-        self._in_doubt[key] = token
-
-    def is_in_doubt(self, key: Hashable, token: CommitToken) -> bool:
-        return self._in_doubt.get(key) == token
-
-    def close(self) -> None:
-        for key in list(self._open):
-            self.drop(key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,38 +197,33 @@ class Commit:
 
     def _give_up(self) -> None:
         """End what was begun: consumers of committed messages would wait for it until the transaction times out."""
-        from confluent_kafka import KafkaException
-
         session = self.sessions.find(self._key)
         if session is not None:
-            with suppress(KafkaException):
-                session.abort()
+            self._abort(session)
         self.sessions.drop(self._key)
 
     def _recover(self, reason: KafkaError) -> ArroyoError:
         """Make another try possible, and return what is raised when there is none; raises what no try can fix."""
-        from confluent_kafka import KafkaException
-
         problem = self.settings.client.translate(reason, f"cannot commit epoch {self._token.epoch}")
         session = self.sessions.find(self._key)
-        if session is not None and reason.txn_requires_abort():
-            try:
-                session.abort()
-                return problem if isinstance(problem, ExternalError) else ExternalError(str(problem))
-            except KafkaException as error:
-                logger.debug("the transaction could not be aborted: %s", error)
-        self.sessions.drop(self._key)
-        if isinstance(problem, ExternalError) or is_fenced(reason):
-            # Somebody else has the transactions now. If that is a newer driver, its marker says so; if it was an older
-            # one that woke up, it has come too late for anything.
-            return problem
-        raise problem
+        if session is None or not reason.txn_requires_abort() or not self._abort(session):
+            self.sessions.drop(self._key)
+        if not isinstance(problem, ExternalError):
+            raise problem
+        # Where somebody else has the transactions now, the next try finds out who: a newer driver's marker says so, and
+        # an older one that woke up has come too late for anything.
+        return problem
 
+    def _abort(self, session: Session) -> bool:
+        """Whether the session can go on."""
+        from confluent_kafka import KafkaException
 
-def is_fenced(reason: KafkaError) -> bool:
-    from confluent_kafka import KafkaError as Code
-
-    return reason.code() in (Code._FENCED, Code.PRODUCER_FENCED, Code.INVALID_PRODUCER_EPOCH)
+        try:
+            session.abort()
+        except KafkaException as error:
+            logger.debug("the transaction could not be aborted: %s", error)
+            return False
+        return True
 
 
 def _reason(error: Exception) -> KafkaError:

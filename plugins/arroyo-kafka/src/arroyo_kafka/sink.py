@@ -22,9 +22,10 @@ from arroyo_core.api import (
 )
 from arroyo_core.state import global_table_config
 from arroyo_kafka.client import Client
-from arroyo_kafka.commit import Commit, Limits, Sessions
+from arroyo_kafka.commit import Commit, Limits
 from arroyo_kafka.messages import MessageEncoder, is_upsert
 from arroyo_kafka.sending import Sender
+from arroyo_kafka.sessions import Sessions
 from arroyo_kafka.sink_settings import Delivery, SinkSettings
 from arroyo_kafka.staging import Staged, StagedEpoch, StagedWriter
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 from arroyo_kafka.client import Client
-from arroyo_kafka.commit import Limits, Sessions
+from arroyo_kafka.commit import Limits
 from arroyo_kafka.kafka_pb2 import SinkConfig
+from arroyo_kafka.sessions import Sessions
 from arroyo_kafka.sink import DirectSink, KafkaSink, TransactionalSink
 from arroyo_kafka.sink_settings import Delivery, SinkSettings, check_sink
 from arroyo_testing import ParallelHarness
