@@ -205,6 +205,15 @@ def test_an_updating_stream_is_upserts_and_tombstones(sink, cluster, topic):
     assert "_updating_meta" not in json.loads(records[0].value)
 
 
+def test_an_updating_stream_as_debezium_is_all_changes(sink, cluster, topic):
+    name = topic()
+    batch = changes([(False, 1, "a"), (True, 1, "a"), (False, 2, "a"), (True, 2, "a")])
+    sink(batch.schema, topic=name, format="debezium_json", key_fields=["name"]).write(batch)
+    records = cluster.read(name)
+    assert [json.loads(record.value)["op"] for record in records] == ["c", "u", "d"]
+    assert {record.key for record in records} == {b"a"}
+
+
 def test_an_upsert_without_a_key_is_refused(sink, topic):
     batch = changes([(False, 1, None)])
     with pytest.raises(OperatorError, match="a row has no key: 'name' is null"):
