@@ -68,6 +68,10 @@ class Pause:
     #: Chooses among those that could be paused.
     choice: float
 
+    @property
+    def deed(self) -> str:
+        return f"pause for {self.duration_s:.0f} s: {self.target}"
+
     def choose(self, candidates: Sequence[T]) -> T:
         return candidates[int(self.choice * len(candidates))]
 
