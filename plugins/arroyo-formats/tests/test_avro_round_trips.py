@@ -229,6 +229,22 @@ def test_declared_columns_choose_among_the_fields_and_their_types():
     assert [(each.index, each.error) for each in decoded.bad] == [(1, "a: a value does not fit int32")]
 
 
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        (pa.field("c", pa.int64(), nullable=False), "there is no field 'c', and the column cannot be null"),
+        (pa.field("a", pa.struct({"x": pa.int64()})), r"'a' is int64, and cannot be read as struct<x: int64>"),
+        (pa.field("l", pa.list_(pa.struct({"x": pa.date32()}))), "'l' is list.*and cannot be read as"),
+    ],
+)
+def test_a_column_that_no_field_can_be_read_as_is_refused(declared: pa.Field, message: str):
+    inner = {"type": "record", "name": "i", "fields": [{"name": "x", "type": "boolean"}]}
+    fields = [{"name": "a", "type": "long"}, {"name": "l", "type": {"type": "array", "items": inner}}]
+    with pytest.raises(ConfigError, match=message) as raised:
+        choose(AvroFormat(), schema=_schema(*fields)).schema(pa.schema([declared]))
+    assert raised.value.field == f"schema.{declared.name}"
+
+
 def test_a_schema_file_is_read_on_the_driver_only(tmp_path):
     file = tmp_path / "r.avsc"
     file.write_text(_schema({"name": "a", "type": "long"}), encoding="utf-8")

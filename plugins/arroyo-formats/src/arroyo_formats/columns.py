@@ -6,13 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from arroyo_core.errors import ConfigError
 from arroyo_formats.format import BadMessage, Decoded, Indices
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,7 @@ def _attempt(
 ) -> None:
     try:
         parts.append(call(values))
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, ValueError):
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError):
         if len(values) <= 1:
             parts.append(pa.nulls(len(values), kind))
             if len(values):
@@ -86,7 +84,45 @@ def cast(values: pa.Array, kind: pa.DataType) -> Column:
         keys, items = cast_field(values.keys, kind.key_field), cast_field(values.items, kind.item_field)
         made = pa.MapArray.from_arrays(values.offsets, keys.values, items.values, type=kind, mask=null_mask(values))
         return Column(made, parents_of(values, {**keys.bad, **items.bad}))
-    return attempt(values, lambda part: part.cast(kind, safe=True), kind, f"a value does not fit {kind}")
+    reason = f"a value does not fit {kind}"
+    if not can_cast(values.type, kind):
+        return Column(pa.nulls(len(values), kind), flagged(values.is_valid(), reason))
+    return attempt(values, lambda part: part.cast(kind, safe=True), kind, reason)
+
+
+def can_cast(found: pa.DataType, kind: pa.DataType) -> bool:
+    """Whether `cast` takes any value of a type to another."""
+    if pa.types.is_struct(kind) and pa.types.is_struct(found):
+        types = {field.name: field.type for field in found}
+        return all(can_cast(types[field.name], field.type) for field in kind if field.name in types)
+    if pa.types.is_list(kind) and pa.types.is_list(found):
+        return can_cast(found.value_type, kind.value_type)
+    if pa.types.is_map(kind) and pa.types.is_map(found):
+        return can_cast(found.key_type, kind.key_type) and can_cast(found.item_type, kind.item_type)
+    try:
+        pa.nulls(0, found).cast(kind)
+    except (pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowInvalid):
+        return False
+    return True
+
+
+def check_columns(found: pa.Schema, declared: pa.Schema) -> None:
+    """Raise `ConfigError` for a declared column that what is found can never be read as."""
+    for wanted in declared:
+        place = found.get_field_index(wanted.name)
+        if place < 0 and not wanted.nullable:
+            raise ConfigError(
+                f"there is no field {wanted.name!r}, and the column cannot be null",
+                field=f"schema.{wanted.name}",
+                value=wanted.name,
+                allowed=found.names,
+            )
+        if place >= 0 and not can_cast(found.field(place).type, wanted.type):
+            raise ConfigError(
+                f"{wanted.name!r} is {found.field(place).type}, and cannot be read as {wanted.type}",
+                field=f"schema.{wanted.name}",
+                value=str(wanted.type),
+            )
 
 
 def cast_field(values: pa.Array, wanted: pa.Field, hidden: pa.Array | None = None) -> Column:
@@ -153,7 +189,6 @@ class Gathering:
     """Collects rows of messages that were read in groups, and gives them in the order of the messages."""
 
     schema: pa.Schema
-    count: int
     _parts: list[pa.RecordBatch] = field(default_factory=list)
     _origins: list[Indices] = field(default_factory=list)
     _bad: list[BadMessage] = field(default_factory=list)

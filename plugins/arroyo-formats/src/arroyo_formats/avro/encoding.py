@@ -14,7 +14,7 @@ from arroyo_formats.avro.fast import FastEncoder, is_fast, storage_schema
 from arroyo_formats.avro.resolution import IncompatibleError, default_column
 from arroyo_formats.avro.schema import MISSING, Field, Record, members
 from arroyo_formats.avro.storage import to_storage
-from arroyo_formats.columns import cast
+from arroyo_formats.columns import can_cast, cast
 
 
 def fit_columns(record: Record, schema: pa.Schema) -> None:
@@ -34,14 +34,12 @@ def fit_columns(record: Record, schema: pa.Schema) -> None:
             _default(field)
             continue
         kind = schema.field(field.name).type
-        try:
-            pa.nulls(0, kind).cast(arrow_type(field.type))
-        except pa.ArrowNotImplementedError as error:
+        if not can_cast(kind, arrow_type(field.type)):
             raise ConfigError(
                 f"column {field.name!r} is {kind}, and cannot be written as {arrow_type(field.type)}",
                 field="format.schema",
                 value=field.name,
-            ) from error
+            )
 
 
 class FastavroEncoder:

@@ -14,6 +14,7 @@ from arroyo_formats.avro.files import AvroFiles
 from arroyo_formats.avro.reading import AvroReader
 from arroyo_formats.avro.schema import Record, SchemaError, parse
 from arroyo_formats.avro.writing import AvroWriter, schema_to_write
+from arroyo_formats.columns import check_columns
 from arroyo_formats.format import Format, MessageReader, MessageWriter
 from arroyo_formats.registry import SchemaRegistry, UnknownSchemaError, resolve_registry, with_subject
 from arroyo_formats.registry.client import AVRO
@@ -60,7 +61,7 @@ class AvroFormat(Format):
         reader = given_schema(settings)
         if declared is not None:
             if reader is not None:
-                _check_columns(arrow_schema(reader), declared)
+                check_columns(arrow_schema(reader), declared)
             return declared
         if reader is None:
             if settings.registry.subject:
@@ -124,17 +125,6 @@ def _ask_registry(settings: AvroSettings) -> None:
     settings.registered.text = found.text
     for name, text in client.referenced(found):
         settings.registered.references.append(SchemaFile(name=name, text=text))
-
-
-def _check_columns(found: pa.Schema, declared: pa.Schema) -> None:
-    for field in declared:
-        if field.name not in found.names and not field.nullable:
-            raise ConfigError(
-                f"the Avro schema has no field {field.name!r}, and the column cannot be null",
-                field="schema",
-                value=field.name,
-                allowed=found.names,
-            )
 
 
 def _read(path: str) -> str:

@@ -66,7 +66,7 @@ class AvroReader(MessageReader):
         self._mark = single_object_mark(settings.schema) if self._framing == "single_object" else b""
 
     def read(self, messages: Sequence[bytes]) -> Decoded:
-        gathering = Gathering(self.schema, len(messages))
+        gathering = Gathering(self.schema)
         if self._framing == "confluent":
             self._read_framed(messages, gathering)
         else:

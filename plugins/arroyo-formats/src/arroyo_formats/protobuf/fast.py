@@ -65,7 +65,6 @@ class FastDecoder:
         self._handler = self._pool.get_for_message(descriptor)
         self._fields = fields
         self._plain = PlainDecoder(descriptor, fields)
-        self._types = [field.type for field in fields]
         self._checks_first = any(
             field.type in _FIXED and field.is_repeated for each in _contained(descriptor) for field in each.fields
         )
@@ -136,13 +135,9 @@ def _merged(first: list[BadMessage], second: Sequence[BadMessage]) -> list[BadMe
     """`second` are places among what `first` left."""
     if not first or not second:
         return [*first, *second]
-    gone = sorted(each.index for each in first)
-    moved = []
-    for each in second:
-        index = each.index
-        for place in gone:
-            index += place <= index
-        moved.append(BadMessage(index, each.error))
+    places = np.arange(max(each.index for each in second) + len(first) + 1)
+    left = np.setdiff1d(places, [each.index for each in first])
+    moved = [BadMessage(int(left[each.index]), each.error) for each in second]
     return sorted([*first, *moved], key=lambda each: each.index)
 
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from arroyo_core.errors import ConfigError
+from arroyo_formats.columns import check_columns
 from arroyo_formats.format import Format, MessageReader, MessageWriter
 from arroyo_formats.protobuf.compiling import ProtoError, compile_file, compile_texts, from_base64
 from arroyo_formats.protobuf.descriptors import message_names
@@ -55,18 +56,10 @@ class ProtobufFormat(Format):
         return found
 
     def schema(self, settings: ProtobufSettings, declared: pa.Schema | None) -> pa.Schema:
-        kind = message_type(settings, declared)
+        found = arrow_schema(message_type(settings, declared).fields)
         if declared is None:
-            return arrow_schema(kind.fields)
-        names = [field.name for field in kind.fields]
-        for field in declared:
-            if field.name not in names and not field.nullable:
-                raise ConfigError(
-                    f"message {settings.message} has no field {field.name!r}, and the column cannot be null",
-                    field="schema",
-                    value=field.name,
-                    allowed=names,
-                )
+            return found
+        check_columns(found, declared)
         return declared
 
     def reader(self, settings: ProtobufSettings, schema: pa.Schema) -> MessageReader:

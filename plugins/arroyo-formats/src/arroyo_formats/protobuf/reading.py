@@ -44,7 +44,7 @@ class ProtobufReader(MessageReader):
         self._compiled: dict[int, Any] = {}
 
     def read(self, messages: Sequence[bytes]) -> Decoded:
-        gathering = Gathering(self.schema, len(messages))
+        gathering = Gathering(self.schema)
         origins: Indices = np.arange(len(messages))
         if self._registry is not None:
             messages, origins = self._unframed(messages, gathering)

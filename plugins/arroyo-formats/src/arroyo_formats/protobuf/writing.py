@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from arroyo_core.errors import ConfigError, DataError
-from arroyo_formats.columns import cast
+from arroyo_formats.columns import can_cast, cast
 from arroyo_formats.format import Encoded, MessageWriter
 from arroyo_formats.protobuf.compiling import ProtoError
 from arroyo_formats.protobuf.descriptors import place_of
@@ -30,14 +30,12 @@ def fit_columns(kind: MessageType, schema: pa.Schema) -> None:
                 f"message {kind.name} has no field {column.name!r}", field="format.message", value=column.name
             )
         wanted = fields[column.name].type
-        try:
-            pa.nulls(0, column.type).cast(wanted)
-        except pa.ArrowNotImplementedError as error:
+        if not can_cast(column.type, wanted):
             raise ConfigError(
                 f"column {column.name!r} is {column.type}, and cannot be written as {wanted}",
                 field="format.message",
                 value=column.name,
-            ) from error
+            )
 
 
 class ProtobufWriter(MessageWriter):
