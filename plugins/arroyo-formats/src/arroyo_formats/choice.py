@@ -50,14 +50,14 @@ class FormatChoice:
         try:
             return self.format.schema(self.settings, declared)
         except ConfigError as error:
-            raise _within_format(error) from error
+            raise _within_config(error) from error
 
     def check_files(self, schema: pa.Schema | None) -> None:
         """Raises `ConfigError`, as `FileFormat.check_schema` does."""
         try:
             self.files().check_schema(self.settings, schema)
         except ConfigError as error:
-            raise _within_format(error) from error
+            raise _within_config(error) from error
 
     def reader(self, schema: pa.Schema) -> MessageReader:
         return self.format.reader(self.settings, schema)
@@ -189,8 +189,12 @@ def _holds_settings(found: Any) -> bool:
 
 
 def _within_format(error: ConfigError) -> ConfigError:
-    """The same mistake, with a path that begins at the connector's config: `format` and `schema` are its fields."""
+    """The same mistake, with a path that begins at the connector's config."""
     path = f"format.{error.field}" if error.field else "format"
-    if error.field and error.field.partition(".")[0] in ("format", "schema"):
-        path = error.field
     return ConfigError(error.message, field=path, value=error.value, allowed=error.allowed, suggestion=error.suggestion)
+
+
+def _within_config(error: ConfigError) -> ConfigError:
+    """The same for a mistake about columns, which may be one of the connector's own field `schema`."""
+    is_own = error.field is not None and error.field.partition(".")[0] in ("format", "schema")
+    return error if is_own else _within_format(error)
