@@ -32,7 +32,7 @@ unexport CONDA_PREFIX PYTHONPATH PYTHONHOME
 # Every Spark worker would compile all it imports, each time again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help env demo test chaos chaos-processes chaos-scale adversary soak quick lint format proto docs-reference lock wheels bench bench-smoke bench-epochs bench-operators bench-state bench-udf plugin java kafka clean
+.PHONY: help env demo test chaos chaos-processes chaos-kafka chaos-scale adversary soak quick lint format proto docs-reference lock wheels bench bench-smoke bench-epochs bench-formats bench-operators bench-state bench-udf plugin java kafka clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -70,10 +70,13 @@ test: java $(STAMP) wheels ## run everything: lint, types, and the tests of ever
 	@rm -rf build/reports && mkdir -p build/reports
 	@sh tools/test.sh $(TOX_ARGS) </dev/null
 
-chaos: adversary chaos-processes chaos-scale ## all of docs/chaos.md, hours: make chaos KILLS=300 PAUSES=100 SEEDS=3000 SEED=7
+chaos: adversary chaos-processes chaos-kafka chaos-scale ## all of docs/chaos.md, hours: make chaos KILLS=300 PAUSES=100 SEEDS=3000 SEED=7
 
 chaos-processes: java $(STAMP) ## kill and pause processes of a job at random until its end: make chaos-processes KILLS=300 PAUSES=100 SEED=7
 	@CHAOS_KILLS=$(or $(KILLS),300) CHAOS_PAUSES=$(or $(PAUSES),100) CHAOS_SEED=$(SEED) $(BIN)/pytest -q -s tests/chaos
+
+chaos-kafka: java $(STAMP) ## kill and pause a job from topic to topic, and its broker: make chaos-kafka KILLS=200 SEED=7
+	@CHAOS_KILLS=$(or $(KILLS),200) CHAOS_SEED=$(SEED) $(BIN)/pytest -q -s tests/kafka
 
 chaos-scale: java $(STAMP) ## run jobs at the edges of size, each alone, and print memory, calls and bytes: make chaos-scale CASES="hot_key"
 	@$(BIN)/python -m tests.scale $(CASES)
@@ -100,7 +103,7 @@ proto: $(STAMP) ## regenerate the protobuf code
 	@$(BIN)/python tools/proto.py
 
 docs-reference: $(STAMP) ## write docs/reference again, after a change of a config, a command or a docstring
-	@$(BIN)/arroyo docs --markdown -o docs/reference
+	@$(BIN)/arroyo docs --format markdown -o docs/reference
 
 lock: $(STAMP) ## write constraints.txt again after a change of requirements (UPGRADE=1: with the newest versions)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tools/lock.py $(if $(UPGRADE),--upgrade)
@@ -119,6 +122,9 @@ bench-epochs: java $(STAMP) ## measure what an epoch costs, as make bench does, 
 
 bench-operators: java $(STAMP) ## measure each window and join beside DuckDB and Structured Streaming
 	@$(BIN)/python -m benchmarks.operators $(BENCH_ARGS)
+
+bench-formats: $(STAMP) ## measure formats of messages beside the bare libraries
+	@$(BIN)/python -m benchmarks.formats $(BENCH_ARGS)
 
 bench-state: $(STAMP) ## measure state tables beside bare Parquet, DuckDB and a dict
 	@$(BIN)/python -m benchmarks.state $(BENCH_ARGS)

@@ -70,7 +70,7 @@ def test_arguments(environment: str) -> list[str]:
         folders = ("lives", "golden", "nexmark", "exactly_once", "adversary")
         return ["benchmarks", *(f"tests/{folder}" for folder in folders)]
     if environment == INTEGRATION:
-        return ["tests/integration", "tests/chaos", "tests/soak", "tests/scale"]
+        return ["tests/integration", "tests/chaos", "tests/kafka", "tests/soak", "tests/scale"]
     subject = distribution_of(environment)
     if subject is None:
         return []
@@ -85,7 +85,12 @@ def test_arguments(environment: str) -> list[str]:
 
 def sources() -> list[str]:
     """What mypy checks: the core, the scripts, and the packages of every plugin, the templates too."""
-    templates = [ROOT / kind / "_template" / "src" for kind in ("plugins", "udfs")]
+    folders = [
+        ROOT / "plugins" / "_template",
+        *(ROOT / "plugins" / "_templates").iterdir(),
+        ROOT / "udfs" / "_template",
+    ]
+    templates = [folder / "src" for folder in sorted(folders)]
     plugins = [*(found.sources for found in distributions()[1:]), *templates]
     return [
         "arroyo_core",

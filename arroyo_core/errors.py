@@ -87,6 +87,8 @@ class PipelineError(ArroyoError):
         self.value = value
         self.allowed = tuple(allowed)
         self.suggestion = suggestion
+        #: False where the line itself must not be repeated: it has a secret.
+        self.shows_line = True
 
     def __str__(self) -> str:
         text = f"{self.at}: {self.message}" if self.at else self.message

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from distributions import ROOT, distributions
 
-TEMPLATE_SOURCES = ROOT / "plugins" / "_template" / "src"
+#: What `arroyo new` copies.
+TEMPLATES = [ROOT / "plugins" / "_template", *sorted((ROOT / "plugins" / "_templates").iterdir())]
 
 
 def generate(sources: Path, protos: Sequence[Path], target: Path) -> None:
@@ -50,7 +51,10 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="change nothing; fail where a file is out of date")
     arguments = parser.parse_args()
     wanted: dict[Path, bytes] = {}
-    for sources in (*(distribution.sources for distribution in distributions()), TEMPLATE_SOURCES):
+    for sources in (
+        *(distribution.sources for distribution in distributions()),
+        *(template / "src" for template in TEMPLATES),
+    ):
         wanted |= regenerated(sources)
     stale = [path for path, content in wanted.items() if not path.exists() or path.read_bytes() != content]
     for path in stale:

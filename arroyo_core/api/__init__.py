@@ -11,6 +11,7 @@ from arroyo_core.api.deprecated import warn_former_name
 from arroyo_core.api.guarantee import Guarantee
 from arroyo_core.api.operations import DataOperation, DeleteKey, DeleteTimeKey, DeleteTimeRange, DeleteValue, Insert
 from arroyo_core.api.operator import ArrowOperator, DisplayableOperator, SourceOperator, UnboundedState
+from arroyo_core.api.outages import OUTAGES, Outage, Outages, RetryPolicy
 from arroyo_core.api.registry import Origin, Registry, Udf
 from arroyo_core.api.schema import ArroyoSchema
 from arroyo_core.api.signals import (
@@ -36,6 +37,7 @@ from arroyo_core.ids import KeyRange, TaskInfo
 
 __all__ = [
     "END_OF_TIME_US",
+    "OUTAGES",
     "ArrowCollector",
     "ArrowOperator",
     "ArroyoSchema",
@@ -61,8 +63,11 @@ __all__ = [
     "OperatorConstructor",
     "OperatorContext",
     "Origin",
+    "Outage",
+    "Outages",
     "PartitionedKeyedState",
     "Registry",
+    "RetryPolicy",
     "SignalMessage",
     "SourceCollector",
     "SourceContext",

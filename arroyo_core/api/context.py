@@ -41,8 +41,16 @@ class OperatorContext(ABC):
         """Add to a counter of this operator, shown with its metrics (`late_rows`, `bad_rows`)."""
 
     @abstractmethod
-    def warn(self, message: str) -> None:
-        """Tell the person who runs the pipeline; repeated messages are shown once an epoch."""
+    def warn(self, message: str, *, topic: str | None = None) -> None:
+        """Tell the person who runs the pipeline.
+
+        Warnings of one `topic` are one warning, of which the last message of an epoch counts; without a topic the
+        message is its own. A warning that is given epoch after epoch is shown again after a minute, not each time.
+        """
+
+    def redact(self, text: str) -> str:
+        """`text` without the values of the config's secret fields; `warn` and errors are shown so anyway."""
+        return text
 
 
 class SourceContext(OperatorContext):

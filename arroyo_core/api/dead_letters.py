@@ -71,7 +71,7 @@ def make_dead_letters(
     task, count = ctx.task_info, rows.num_rows
     udfs = [error if isinstance(error, UdfError) else None for error in errors]
     found: dict[str, list[object]] = {
-        ERROR_COLUMN: [describe_error(error) for error in errors],
+        ERROR_COLUMN: [ctx.redact(describe_error(error)) for error in errors],
         "_error_pipeline": [task.job_id] * count,
         "_error_node": [task.operator_id] * count,
         "_error_operator": [task.operator_name] * count,

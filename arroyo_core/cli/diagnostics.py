@@ -2,14 +2,43 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import TextIO
 
+from arroyo_core.cli.terminal import is_coloured, open_console
 from arroyo_core.errors import Location, PipelineError
 from arroyo_core.pipeline.loader import split_lines
 
 _MAX_ALLOWED = 12
+#: `file:line:column: message`, or `arroyo: message`.
+_HEADING = re.compile(r"(?P<place>.*?:\d+:\d+:|arroyo:)? ?(?P<message>.*)")
+_CARET = re.compile(r"^ +\|\s*\^+$", re.MULTILINE)
+
+
+def print_mistake(error: PipelineError, *, is_debug: bool = False) -> None:
+    """Write a mistake and an empty line to stderr."""
+    print_report(f"{render_mistake(error, is_debug=is_debug)}\n", sys.stderr)
+
+
+def print_report(text: str, file: TextIO, *, colour: str = "red") -> None:
+    """Write a heading and what is below it; on a terminal the heading and carets stand out."""
+    if not is_coloured(file):
+        print(text, file=file)
+        return
+    from rich.text import Text
+
+    shown = Text(text)
+    heading = _HEADING.match(text)
+    if heading is not None:
+        shown.stylize("bold", *heading.span("place"))
+        shown.stylize(f"bold {colour}", *heading.span("message"))
+    shown.highlight_regex(_CARET, colour)
+    # Lines stay lines, however narrow the terminal is: carets stand under what they mean.
+    open_console(file).print(shown, soft_wrap=True)
 
 
 def render_mistake(error: PipelineError, *, is_debug: bool = False) -> str:
@@ -18,7 +47,7 @@ def render_mistake(error: PipelineError, *, is_debug: bool = False) -> str:
     gutter = ""
     if error.at:
         gutter = gutter_of(error.at)
-        lines += excerpt(error.at, error.value)
+        lines += excerpt(error.at, error.value) if error.shows_line else []
     if error.suggestion:
         lines.append(f"{gutter}  did you mean {error.suggestion}?")
     if error.allowed:

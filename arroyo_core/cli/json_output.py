@@ -76,7 +76,7 @@ def epoch_object(plan: Plan, result: EpochResult) -> dict[str, Any]:
                 **_identity(plan, name),
                 **summaries[name],
                 "counters": dict(metrics.counters),
-                "warnings": list(metrics.warnings),
+                "warnings": list(metrics.warnings.values()),
             }
             for name, metrics in result.operators.items()
         ],

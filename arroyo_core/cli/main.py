@@ -14,8 +14,8 @@ from importlib.metadata import version
 
 from arroyo_core.cli import plan, plugins, start, state_commands, stop, udf, validate, watching
 from arroyo_core.cli.arguments import port, restarts
-from arroyo_core.cli.commands import Commands, RootParser
-from arroyo_core.cli.diagnostics import render_mistake
+from arroyo_core.cli.commands import CommandGroup, Commands, RootParser
+from arroyo_core.cli.diagnostics import print_mistake, print_report, render_mistake
 from arroyo_core.cli.exits import FAILURE, INTERRUPTED, MISTAKE
 from arroyo_core.cli.options import add_planning, add_spark
 from arroyo_core.errors import ArroyoError, Domain, InvalidPipelineError, OperatorError, PipelineError, error_domain
@@ -59,14 +59,19 @@ def _parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
     for module in (validate, plan, stop, state_commands, plugins, udf):
         module.add_command(commands)
     if next((word for word in arguments if not word.startswith("-")), None) not in commands.names:
-        for _ in installed_plugins().hooks.call_each("arroyo_add_command", commands=commands):
+        for _ in installed_plugins().hooks.call_each(
+            "arroyo_add_command", within=commands.registering, commands=commands
+        ):
             pass
     return parser
 
 
 def _add_run(commands: Commands) -> None:
     parser = commands.add_parser(
-        "run", help="run a pipeline on Spark", description="Run a pipeline on Spark until its data ends, or Ctrl-C."
+        "run",
+        group=CommandGroup.JOBS,
+        help="run a pipeline on Spark",
+        description="Run a pipeline on Spark until its data ends, or Ctrl-C.",
     )
     parser.add_argument("file", metavar="FILE", help="a pipeline in YAML")
     add_planning(parser)
@@ -99,18 +104,18 @@ def _run(args: argparse.Namespace) -> int:
 def _fail(error: Exception, *, is_debug: bool) -> int:
     if isinstance(error, InvalidPipelineError):
         for mistake in error.errors:
-            print(render_mistake(mistake, is_debug=is_debug), end="\n\n", file=sys.stderr)
+            print_mistake(mistake, is_debug=is_debug)
         return MISTAKE
     if isinstance(error, PipelineError):
-        print(render_mistake(error, is_debug=is_debug), file=sys.stderr)
+        print_report(render_mistake(error, is_debug=is_debug), sys.stderr)
         return MISTAKE
     if is_debug:
         traceback.print_exception(error)
     if isinstance(error, ArroyoError):
-        print(f"arroyo: {error}", file=sys.stderr)
+        print_report(f"arroyo: {error}", sys.stderr)
         if is_debug and isinstance(error, OperatorError):
             print(error.traceback, file=sys.stderr)
         return MISTAKE if error_domain(error) is Domain.USER else FAILURE
     name = type(error).__name__
-    print(f"arroyo: {name}: {error}" + ("" if is_debug else " (more with --debug)"), file=sys.stderr)
+    print_report(f"arroyo: {name}: {error}" + ("" if is_debug else " (more with --debug)"), sys.stderr)
     return FAILURE

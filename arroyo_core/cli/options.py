@@ -6,12 +6,15 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from arroyo_core.cli.arguments import parallelism
+from arroyo_core.errors import SetupError
 from arroyo_core.plugin import installed_plugins
 
 if TYPE_CHECKING:
+    from arroyo_core.pipeline.planner import Planning
     from arroyo_core.runtime.user_code import BundleOpener
 
 TEXT, JSON = "text", "json"
@@ -38,7 +41,7 @@ def add_planning(parser: argparse.ArgumentParser, *, has_parallelism: bool = Tru
     )
 
 
-def planning(args: argparse.Namespace) -> dict[str, Any]:
+def planning(args: argparse.Namespace) -> Planning:
     """The arguments of `plan_file` and `plan_pipeline`."""
     return {
         "plugins": installed_plugins(),
@@ -61,18 +64,48 @@ def bundle_opener(args: argparse.Namespace) -> BundleOpener:
     return BundleOpener(allows_unpinned=args.insecure_udfs)
 
 
-def add_spark(parser: argparse.ArgumentParser) -> None:
-    """Add `--master` and `--conf`."""
+def add_spark(parser: argparse.ArgumentParser, *, default: str | None = None) -> None:
+    """Add `--master` and `--conf`, which `spark_conf` reads; `default` is the master where none is given."""
     group = parser.add_argument_group("Spark")
+    otherwise = (
+        default or "that of spark-submit, of spark-defaults.conf or of the variable MASTER, and else this machine"
+    )
     group.add_argument(
         "--master",
+        default=default,
         metavar="URL",
-        help="the Spark master, such as local[4] or spark://host:7077; by default that of spark-submit, of "
-        "spark-defaults.conf or of the variable MASTER, and else this machine",
+        help=f"the Spark master, such as local[4] or spark://host:7077 (default: {otherwise})",
     )
     group.add_argument(
         "--conf", action="append", default=[], metavar="KEY=VALUE", help="a Spark setting; may be repeated"
     )
+
+
+def spark_conf(args: argparse.Namespace) -> dict[str, str]:
+    """The settings of `--conf` by their keys; raises `SetupError` for what is not one."""
+    conf = {}
+    for pair in args.conf:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise SetupError(f"--conf takes key=value, not {pair!r}")
+        conf[key] = value
+    return conf
+
+
+def add_output(parser: argparse.ArgumentParser, *, help: str = "write there, not to stdout") -> None:
+    """Add `-o FILE`: where to write what is printed otherwise."""
+    parser.add_argument("-o", "--output", metavar="FILE", help=help)
+
+
+def write_output(data: str | bytes, path: str | None) -> None:
+    """Write to the file of `-o`, or print; raises `SetupError` where the file cannot be written."""
+    if path is None:
+        print(data.decode() if isinstance(data, bytes) else data, end="")
+        return
+    try:
+        Path(path).write_bytes(data.encode() if isinstance(data, str) else data)
+    except OSError as error:
+        raise SetupError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def add_format(
@@ -84,14 +117,15 @@ def add_format(
 ) -> None:
     """Add `--format`, of which the first is the default. `formerly` are other options that said the same before.
 
-    They work for one more version, with a hint: `--json`, or `--output` with a format.
+    They work for one more version, with a hint: one that is called like a format, as `--json`, or one with a format.
     """
     told = f"{help} (default: {formats[0]})" if help else f"default: {formats[0]}"
     parser.add_argument("--format", choices=formats, type=_format, default=formats[0], help=told)
     for option in formerly:
         hidden: dict[str, Any] = {"dest": "format", "default": argparse.SUPPRESS, "help": argparse.SUPPRESS}
+        name = option.removeprefix("--")
         value: dict[str, Any] = (
-            {"nargs": 0, "const": JSON} if option == "--json" else {"choices": formats, "type": _format}
+            {"nargs": 0, "const": name} if name in formats else {"choices": formats, "type": _format}
         )
         parser.add_argument(option, action=_FormerFormat, **hidden, **value)
 
@@ -104,7 +138,10 @@ class _FormerFormat(argparse.Action):
 
 def _format(text: str) -> str:
     # What `text` was called for tables.
-    return TEXT if text == "table" else text
+    if text != "table":
+        return text
+    print(f"arroyo: --format table is now --format {TEXT}", file=sys.stderr)
+    return TEXT
 
 
 def _setting(text: str) -> tuple[str, str]:

@@ -7,9 +7,9 @@ import json
 from dataclasses import replace
 
 from arroyo_core.cli.arguments import checkpoint
-from arroyo_core.cli.commands import Commands
+from arroyo_core.cli.commands import CommandGroup, Commands
 from arroyo_core.cli.exits import MISTAKE, OK
-from arroyo_core.cli.options import JSON, TEXT, add_format, add_planning, planning
+from arroyo_core.cli.options import JSON, TEXT, add_format, add_output, add_planning, planning, write_output
 from arroyo_core.cli.plan_changes import comparison_json, comparison_text, needs_consent
 from arroyo_core.errors import SetupError
 from arroyo_core.pipeline import plan_file
@@ -24,12 +24,14 @@ from arroyo_core.state.fork import find_checkpoint
 def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "plan",
+        group=CommandGroup.PIPELINES,
         help="show how a pipeline will run",
         description="Show the nodes of a pipeline with their columns, then chains, waves and the exchanges between, "
         "and the guarantee that its output has. Values from the environment are shown as ${NAME}.",
     )
     parser.add_argument("file", metavar="FILE", help="a pipeline in YAML")
     add_format(parser, tuple(VIEWS))
+    add_output(parser)
     parser.add_argument(
         "--against",
         type=checkpoint,
@@ -46,7 +48,7 @@ def plan(args: argparse.Namespace) -> int:
         raise SetupError(f"--against has no --format {args.format}: choose text or json")
     pipeline = plan_file(args.file, **planning(args))
     if args.against is None:
-        print(VIEWS[args.format](pipeline), end="")
+        write_output(VIEWS[args.format](pipeline), args.output)
         return OK
     found = find_checkpoint(args.against, job_id=pipeline.plan.job_id, is_committed_only=False)
     operators = declare_operators(pipeline.plan, installed_plugins())
@@ -56,8 +58,8 @@ def plan(args: argparse.Namespace) -> int:
     changes = [replace(change, reason=pipeline.redact(change.reason)) for change in compared]
     if args.format == JSON:
         document = json.loads(render_json(pipeline))
-        print(json.dumps({**document, "comparison": comparison_json(found.origin, changes, udfs)}, indent=2))
+        text = json.dumps({**document, "comparison": comparison_json(found.origin, changes, udfs)}, indent=2) + "\n"
     else:
-        print(VIEWS[args.format](pipeline), end="\n")
-        print(comparison_text(found.origin, changes, udfs), end="")
+        text = f"{VIEWS[args.format](pipeline)}\n{comparison_text(found.origin, changes, udfs)}"
+    write_output(text, args.output)
     return MISTAKE if needs_consent(changes) or changed_udfs(udfs) else OK

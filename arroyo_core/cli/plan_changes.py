@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from arroyo_core.cli.formats import format_size
+from arroyo_core.cli.tables import align
 from arroyo_core.runtime.plan_changes import OperatorChange
 from arroyo_core.runtime.setting_changes import describe_changes
 from arroyo_core.runtime.udf_changes import UdfChange, changed_udfs
@@ -45,7 +46,7 @@ def comparison_json(
                 "needs_allow_drop": change.needs_allow_drop,
                 "needs_allow_change": change.needs_allow_change,
                 "changed_settings": [asdict(setting) for setting in change.settings],
-                "reads_from_its_beginning": change.is_source and change.begins_anew,
+                "reads_from_its_beginning": change.is_source and change.starts_over,
                 "tables": [
                     {
                         "name": table.name,
@@ -68,10 +69,7 @@ def needs_consent(changes: Sequence[OperatorChange]) -> bool:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
-    return [
-        "  " + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
+    return [f"  {line}" for line in align(rows)]
 
 
 def _row(change: OperatorChange) -> tuple[str, ...]:
@@ -79,7 +77,7 @@ def _row(change: OperatorChange) -> tuple[str, ...]:
     names = ", ".join(table.name for table in change.tables)
     state = f"{names} ({format_size(size)})" if names else "-"
     reasons = [change.reason] if change.reason else []
-    if change.is_source and change.begins_anew:
+    if change.is_source and change.starts_over:
         reasons.append("reads from its beginning")
     return (change.operator_id, change.operator or "?", change.kind.value, state, "; ".join(reasons))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from arroyo_core.cli.commands import Commands
+from arroyo_core.cli.commands import CommandGroup, Commands
 from arroyo_core.cli.exits import OK
 from arroyo_core.cli.options import JSON, add_format
 from arroyo_core.plugin import PluginReport, installed_plugins, known_elsewhere
@@ -13,8 +13,10 @@ from arroyo_core.plugin import PluginReport, installed_plugins, known_elsewhere
 #: What hooks add beside operators and functions, which are listed one by one.
 _ADDED = {
     "arroyo_add_command": "commands",
+    "arroyo_progress": "a live view",
     "arroyo_language": "languages",
     "arroyo_section": "sections",
+    "arroyo_format": "formats",
     "arroyo_storage": "storage",
     "arroyo_table_type": "table types",
     "arroyo_conformance": "checks",
@@ -24,6 +26,7 @@ _ADDED = {
 def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "plugins",
+        group=CommandGroup.EXTENSIONS,
         help="list installed plugins and their operators",
         description="List the installed plugins with their operators, and why any could not be loaded.",
     )

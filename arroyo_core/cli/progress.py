@@ -5,15 +5,21 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from types import TracebackType
 from typing import Self, TextIO
 
 from arroyo_core.cli.formats import format_lag, format_size, format_time
+from arroyo_core.cli.tables import print_rows
+from arroyo_core.cli.terminal import is_terminal
 from arroyo_core.pipeline.plan import Plan
 from arroyo_core.runtime.metrics import OperatorMetrics
 from arroyo_core.runtime.results import EpochResult, JobResult
+
+#: A warning that is given epoch after epoch is shown again after so long.
+REPEAT_S = 60.0
 
 
 class ProgressKind(StrEnum):
@@ -25,14 +31,16 @@ class ProgressKind(StrEnum):
 
 
 class Progress:
-    """Shows warnings of operators, once each, and nothing else.
+    """Shows warnings of operators, and nothing else: each once, and again, as it is then, while it lasts.
 
     All text for people goes through `write`, so that it does not end up within what a subclass shows.
     """
 
-    def __init__(self, out: TextIO | None = None) -> None:
+    def __init__(self, out: TextIO | None = None, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.out = out or sys.stderr
-        self._warned: set[str] = set()
+        self._monotonic = monotonic
+        #: When each warning was shown last, by operator and topic.
+        self._warned_s: dict[tuple[str, str], float] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -46,10 +54,12 @@ class Progress:
         return
 
     def on_epoch(self, result: EpochResult, job: JobResult) -> None:
+        now_s = self._monotonic()
+        self._warned_s = {key: shown_s for key, shown_s in self._warned_s.items() if now_s - shown_s < REPEAT_S}
         for operator_id, metrics in result.operators.items():
-            for warning in metrics.warnings:
-                if warning not in self._warned:
-                    self._warned.add(warning)
+            for topic, warning in metrics.warnings.items():
+                if (operator_id, topic) not in self._warned_s:
+                    self._warned_s[operator_id, topic] = now_s
                     self.write(f"warning: {operator_id}: {warning}\n")
 
     def on_stop_requested(self, text: str) -> None:
@@ -87,8 +97,7 @@ def choose_progress(*, is_json: bool, out: TextIO, data: TextIO, environment: Ma
     """
     if is_json:
         return ProgressKind.NONE
-    is_terminal = out.isatty() and environment.get("TERM", "dumb") != "dumb"
-    return ProgressKind.LIVE if is_terminal and not _is_pipe(data) else ProgressKind.PLAIN
+    return ProgressKind.LIVE if is_terminal(out, environment) and not _is_pipe(data) else ProgressKind.PLAIN
 
 
 def _is_pipe(stream: TextIO) -> bool:
@@ -128,13 +137,9 @@ def print_summary(plan: Plan, job: JobResult, out: TextIO) -> None:
         f"\n{job.job_id} {state}: {epochs}, {job.source_rows:,} rows in, {job.duration_s:.1f} s, {rate:,.0f} rows/s\n",
         file=out,
     )
-    rows = [("node", "operator", "rows in", "rows out", "busy", "")]
-    rows += [_summary_row(plan, name, metrics) for name, metrics in job.operators.items()]
-    widths = [max(len(row[column]) for row in rows) for column in range(6)]
-    for row in rows:
-        left = [row[column].ljust(widths[column]) for column in (0, 1)]
-        right = [row[column].rjust(widths[column]) for column in (2, 3, 4)]
-        print("  ".join([*left, *right, row[5]]).rstrip(), file=out)
+    columns = ("node", "operator", "rows in", "rows out", "busy", "")
+    rows = [_summary_row(plan, name, metrics) for name, metrics in job.operators.items()]
+    print_rows(columns, rows, out, right=("rows in", "rows out", "busy"))
 
 
 def _summary_row(plan: Plan, name: str, metrics: OperatorMetrics) -> tuple[str, str, str, str, str, str]:

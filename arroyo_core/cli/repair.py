@@ -16,7 +16,7 @@ from arroyo_core.state import ParquetBackend
 from arroyo_core.state.repair import Repair, RepairPlan
 from arroyo_core.state.verification import Verdict, Verifier
 
-#: How long nothing must have stirred before a job counts as stopped.
+#: How long nothing must have been written before a job counts as stopped.
 QUIET_US = 10 * DURATION_UNITS["m"]
 
 
@@ -83,27 +83,44 @@ def add_repair_arguments(parser: argparse.ArgumentParser) -> None:
         type=duration_us,
         default=QUIET_US,
         metavar="TIME",
-        help="refuse unless nothing has stirred for so long, so that no driver runs (default: 10m)",
+        help="refuse unless nothing was written for so long, so that no driver runs (default: 10m)",
     )
     parser.add_argument("--force", action="store_true", help="do not ask whether a driver runs")
+    add_format(parser)
 
 
 def repair(backend: ParquetBackend, args: argparse.Namespace) -> int:
     """Exit code 1 if there is something to do, and it is not done."""
     repairer = Repair(backend)
     plan = repairer.plan(orphan_age_us=args.orphans_older_than)
-    if plan.is_empty:
+    folder = None
+    if args.yes and not plan.is_empty:
+        if not args.force:
+            repairer.check_quiet(args.quiet_for)
+        plan = repairer.carry_out(orphan_age_us=args.orphans_older_than)
+        folder = repairer.damaged_folder()
+    is_done = plan.is_empty or args.yes
+    if args.format == JSON:
+        answer = {"job": backend.job_id, "is_needed": not plan.is_empty, "is_done": is_done, "moved_to": folder}
+        print(json.dumps({**answer, **_plan_json(plan)}, indent=2))
+    elif plan.is_empty:
         print(f"{backend.job_id}: every checkpoint is whole, there is nothing to repair")
-        return OK
-    if not args.yes:
-        _print_plan(plan, backend, folder=None)
-        print("nothing is changed: add --yes to do it")
-        return FAILURE
-    if not args.force:
-        repairer.check_quiet(args.quiet_for)
-    done = repairer.carry_out(orphan_age_us=args.orphans_older_than)
-    _print_plan(done, backend, folder=repairer.damaged_folder())
-    return OK
+    else:
+        _print_plan(plan, backend, folder=folder)
+        if not is_done:
+            print("nothing is changed: add --yes to do it")
+    return OK if is_done else FAILURE
+
+
+def _plan_json(plan: RepairPlan) -> dict[str, object]:
+    return {
+        "problems": list(plan.problems),
+        "moved_epochs": list(plan.dropped),
+        "moved_files": list(plan.moved),
+        "goes_on_from": plan.whole,
+        "republished_as": plan.republished,
+        "deleted_files": list(plan.orphans),
+    }
 
 
 def _print_plan(plan: RepairPlan, backend: ParquetBackend, *, folder: str | None) -> None:

@@ -13,12 +13,12 @@ from types import FrameType
 from typing import Any
 
 from arroyo_core.cli.json_output import JsonOutput
-from arroyo_core.cli.live import LiveProgress
-from arroyo_core.cli.options import JSON, given_parameters
+from arroyo_core.cli.options import JSON, given_parameters, spark_conf
 from arroyo_core.cli.progress import PlainProgress, Progress, ProgressKind, choose_progress, print_summary
 from arroyo_core.cli.start import start_options
-from arroyo_core.errors import SetupError
+from arroyo_core.errors import PluginError
 from arroyo_core.pipeline.plan import Plan
+from arroyo_core.plugin import PluginSet, known_elsewhere
 from arroyo_core.runtime.job import Listeners
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.runtime.prometheus import JobMetrics, MetricsServer
@@ -28,12 +28,13 @@ from arroyo_core.runtime.stop import StopSignal
 from arroyo_core.spark.pipeline import Pipeline
 from arroyo_core.spark.session import leave_spark, start_spark
 from arroyo_core.spark.target import resolve_target
+from arroyo_core.state import default_warm_cache
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run `args.file`; text for people goes to stderr, rows of `std.stdout` or the JSON that is asked for to stdout."""
+    """Run `args.file`; text for people goes to stderr, what sinks print or the JSON that is asked for to stdout."""
     log = _set_up_logging(is_debug=args.debug)
-    conf = parse_conf(args.conf or [])
+    conf = spark_conf(args)
     options = start_options(args)
     pipeline = Pipeline.from_yaml(
         args.file,
@@ -44,7 +45,9 @@ def run(args: argparse.Namespace) -> int:
     start = pipeline.check_start(options)
     is_json = args.format == JSON
     kind = args.progress or choose_progress(is_json=is_json, out=sys.stderr, data=sys.stdout, environment=os.environ)
-    progress = open_progress(ProgressKind(kind), pipeline.plan)
+    progress = open_progress(ProgressKind(kind), pipeline.plan, pipeline.plugins)
+    if args.progress == ProgressKind.LIVE and type(progress) is PlainProgress:
+        print(_missing_live_view(), file=sys.stderr)
     log.setStream(progress)
     with ExitStack() as resources:
         json_output = JsonOutput(pipeline.plan, progress.shared(sys.stdout)) if is_json else None
@@ -84,7 +87,7 @@ def _run(
             resources.enter_context(MetricsServer(metrics, args.metrics_port))
         spark, executor = None, None
         if args.in_process:
-            executor = LocalExecutor(pipeline.plugins)
+            executor = LocalExecutor(pipeline.plugins, cache=default_warm_cache())
         else:
             print(f"{plan.job_id}: starting Spark ({resolve_target(args.master, conf)})", file=sys.stderr, flush=True)
             spark = start_spark(plan.job_id, master=args.master, conf=conf, is_quiet=not args.debug, workers=plan.width)
@@ -102,10 +105,31 @@ def _run(
         )
 
 
-def open_progress(kind: ProgressKind, plan: Plan) -> Progress:
-    if kind is ProgressKind.LIVE:
-        return LiveProgress(plan, sys.stderr)
-    return PlainProgress() if kind is ProgressKind.PLAIN else Progress()
+def open_progress(kind: ProgressKind, plan: Plan, plugins: PluginSet) -> Progress:
+    """What shows the run; lines where no plugin has a live view."""
+    if kind is ProgressKind.NONE:
+        return Progress()
+    live = _live_view(plan, plugins) if kind is ProgressKind.LIVE else None
+    return live if live is not None else PlainProgress()
+
+
+def _live_view(plan: Plan, plugins: PluginSet) -> Progress | None:
+    """Raises `PluginError` where two plugins have one."""
+    found = list(plugins.hooks.call_each("arroyo_progress", plan=plan, out=sys.stderr))
+    if len(found) > 1:
+        names = " and by ".join(str(origin) for origin, _ in found)
+        raise PluginError(f"the live view is claimed by {names}: uninstall all but one, or run with --progress plain")
+    for origin, (view, *_) in found:
+        if not isinstance(view, Progress):
+            raise PluginError(f"arroyo_progress of {origin} returns {type(view).__name__}, expected Progress")
+        return view
+    return None
+
+
+def _missing_live_view() -> str:
+    distribution = known_elsewhere("progress").get(ProgressKind.LIVE)
+    hint = f": it is in {distribution} (pip install {distribution})" if distribution else ""
+    return f"arroyo: no live view is installed{hint}; a line for each epoch instead"
 
 
 def _set_up_logging(*, is_debug: bool) -> logging.StreamHandler[Any]:
@@ -119,16 +143,6 @@ def _set_up_logging(*, is_debug: bool) -> logging.StreamHandler[Any]:
     # py4j logs through the root logger, which without a handler would print.
     logging.getLogger().addHandler(logging.NullHandler())
     return shown
-
-
-def parse_conf(pairs: list[str]) -> dict[str, str]:
-    conf = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals or not key:
-            raise SetupError(f"--conf takes key=value, not {pair!r}")
-        conf[key] = value
-    return conf
 
 
 @contextmanager

@@ -14,10 +14,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from arroyo_core.cli.commands import Commands
+from arroyo_core.cli.commands import CommandGroup, Commands
 from arroyo_core.cli.exits import OK
 from arroyo_core.cli.formats import format_size
-from arroyo_core.cli.options import JSON, TEXT, add_format
+from arroyo_core.cli.options import JSON, TEXT, add_format, add_output
 from arroyo_core.cli.repair import add_repair_arguments, add_verify_arguments, repair, verify
 from arroyo_core.cli.tables import plain_value, print_rows
 from arroyo_core.errors import ConfigError
@@ -38,7 +38,9 @@ FORMATS = (TEXT, "csv", JSON, "parquet")
 
 def add_command(commands: Commands) -> None:
     """Add `checkpoints ls|show|verify|repair` and `state tables|cat|diff`."""
-    checkpoints = commands.add_parser("checkpoints", help="list, show, verify and repair checkpoints")
+    checkpoints = commands.add_parser(
+        "checkpoints", group=CommandGroup.STATE, help="list, show, verify and repair checkpoints"
+    )
     actions = checkpoints.add_subparsers(title="actions", metavar="ACTION", required=True)
     _add(actions, "ls", "list the checkpoints of a job", _ls, formats=(TEXT, JSON))
     _add(actions, "show", "show one checkpoint with its tables", _show, formats=(TEXT, JSON), epoch=True)
@@ -49,7 +51,7 @@ def add_command(commands: Commands) -> None:
         _add(actions, "repair", "move damaged checkpoints aside, and go on from the last whole one", _repair)
     )
 
-    state = commands.add_parser("state", help="read the state tables of a checkpoint")
+    state = commands.add_parser("state", group=CommandGroup.STATE, help="read the state tables of a checkpoint")
     actions = state.add_subparsers(title="actions", metavar="ACTION", required=True)
     _add(actions, "tables", "list the tables of a checkpoint", _tables, formats=(TEXT, JSON), epoch=True)
     for name, text, command in (
@@ -61,7 +63,7 @@ def add_command(commands: Commands) -> None:
         if name == "diff":
             parser.add_argument("--from", dest="before", type=int, metavar="EPOCH", help="default: the one before")
             parser.add_argument("--to", dest="epoch", type=int, metavar="EPOCH", help="default: the latest")
-        parser.add_argument("-o", "--output", metavar="FILE", help="write there, not to stdout; parquet needs it")
+        add_output(parser, help="write there, not to stdout; parquet needs it")
 
 
 def _add(

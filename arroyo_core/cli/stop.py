@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 
-from arroyo_core.cli.commands import Commands
+from arroyo_core.cli.commands import CommandGroup, Commands
 from arroyo_core.cli.exits import OK
+from arroyo_core.cli.options import JSON, add_format
 from arroyo_core.cli.state_commands import add_job_arguments, open_backend
 from arroyo_core.runtime.events import StopMode
 from arroyo_core.runtime.stop import StopFile
@@ -21,6 +23,7 @@ _MODES = {
 def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "stop",
+        group=CommandGroup.JOBS,
         help="ask a running job to stop",
         description="Ask the driver of a job to stop. Started again, the job goes on where it was.",
     )
@@ -31,6 +34,7 @@ def add_command(commands: Commands) -> None:
         default=StopMode.CHECKPOINT.value,
         help="; ".join(f"{mode}: {text}" for mode, text in _MODES.items()),
     )
+    add_format(parser)
     parser.set_defaults(command=_stop)
 
 
@@ -39,10 +43,14 @@ def _stop(args: argparse.Namespace) -> int:
     backend = open_backend(args, find_started_jobs)
     facts = backend.read_facts()
     finished = finished_epoch(backend, facts)
-    if finished is not None:
-        print(f"{backend.job_id} has finished, at epoch {finished}: there is nothing to stop")
-        return OK
     generation = max(facts.generations)
-    StopFile.at(backend.storage.url, backend.job_id, generation).write(StopMode(args.mode))
-    print(f"{backend.job_id}: asked the driver of generation {generation} to stop ({args.mode})")
+    if finished is None:
+        StopFile.at(backend.storage.url, backend.job_id, generation).write(StopMode(args.mode))
+    if args.format == JSON:
+        answer = {"job": backend.job_id, "is_asked": finished is None, "finished_epoch": finished}
+        print(json.dumps({**answer, "generation": generation, "mode": args.mode}, indent=2))
+    elif finished is not None:
+        print(f"{backend.job_id} has finished, at epoch {finished}: there is nothing to stop")
+    else:
+        print(f"{backend.job_id}: asked the driver of generation {generation} to stop ({args.mode})")
     return OK

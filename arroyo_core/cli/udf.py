@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from arroyo_core.cli import udf_signing
-from arroyo_core.cli.commands import Commands
+from arroyo_core.cli.commands import CommandGroup, Commands
 from arroyo_core.cli.exits import MISTAKE, OK
+from arroyo_core.cli.options import JSON, add_format
 from arroyo_core.errors import ArroyoError
 from arroyo_core.pipeline.udfs import is_local
 from arroyo_core.pipeline.views.labels import count
@@ -22,6 +26,7 @@ _SUFFIXES = (".whl", ".zip")
 def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "udf",
+        group=CommandGroup.EXTENSIONS,
         help="make and ship bundles of user functions",
         description="Make and ship bundles of user functions. A bundle is a pure-Python wheel or a zip of one module.",
     )
@@ -44,6 +49,7 @@ def add_command(commands: Commands) -> None:
 
     ls = actions.add_parser("ls", help="list the bundles below a URL", description="List the bundles below a URL.")
     ls.add_argument("url", metavar="URL", help="a folder")
+    add_format(ls)
     ls.set_defaults(command=_ls)
 
     test = actions.add_parser(
@@ -99,20 +105,38 @@ def _ls(args: argparse.Namespace) -> int:
     storage = get_storage_provider(args.url)
     found = {file.path for file in storage.list_root()}
     names = sorted(path for path in found if path.endswith(_SUFFIXES))
-    for name in names:
-        data = storage.read(name)
-        print(f"{name}{'  (signed)' if f'{name}{SIGNATURE_SUFFIX}' in found else ''}")
-        print(f"  sha256 {sha256_of(data)}")
-        try:
-            bundle = parse_bundle(data, expected_sha256=None, what=name)
-        except ArroyoError as error:
-            print(f"  no bundle: {error}")
-            continue
-        for function in bundle.manifest.functions:
-            print(f"  {function.signature}")
+    bundles = (_listed(name, storage.read(name), is_signed=f"{name}{SIGNATURE_SUFFIX}" in found) for name in names)
+    if args.format == JSON:
+        print(json.dumps([asdict(bundle) for bundle in bundles], indent=2))
+        return OK
+    for bundle in bundles:
+        print(f"{bundle.name}{'  (signed)' if bundle.is_signed else ''}")
+        print(f"  sha256 {bundle.sha256}")
+        for line in [f"no bundle: {bundle.error}"] if bundle.error else bundle.functions:
+            print(f"  {line}")
     if not names:
         print(f"no bundles below {storage.url}")
     return OK
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Listed:
+    """A bundle in storage; `error` says why it is not one."""
+
+    name: str
+    sha256: str
+    is_signed: bool
+    functions: Sequence[str] = ()
+    error: str | None = None
+
+
+def _listed(name: str, data: bytes, *, is_signed: bool) -> _Listed:
+    listed = _Listed(name=name, sha256=sha256_of(data), is_signed=is_signed)
+    try:
+        bundle = parse_bundle(data, expected_sha256=None, what=name)
+    except ArroyoError as error:
+        return replace(listed, error=str(error))
+    return replace(listed, functions=[function.signature for function in bundle.manifest.functions])
 
 
 def _test(args: argparse.Namespace) -> int:

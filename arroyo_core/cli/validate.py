@@ -7,8 +7,8 @@ import json
 import sys
 from pathlib import Path
 
-from arroyo_core.cli.commands import Commands
-from arroyo_core.cli.diagnostics import mistake_json, render_mistake
+from arroyo_core.cli.commands import CommandGroup, Commands
+from arroyo_core.cli.diagnostics import mistake_json, print_mistake
 from arroyo_core.cli.exits import MISTAKE, OK
 from arroyo_core.cli.options import JSON, add_format, add_planning, bundle_opener, given_parameters, planning
 from arroyo_core.errors import InvalidPipelineError, PipelineError
@@ -21,6 +21,7 @@ from arroyo_core.plugin import installed_plugins
 def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "validate",
+        group=CommandGroup.PIPELINES,
         help="check pipeline files without running them",
         description="Check pipeline files: shape, operators, configs, connections and column types. "
         "Exit code 0 when all are valid, 2 when any is not.",
@@ -58,7 +59,7 @@ def _check(file: str, args: argparse.Namespace) -> str:
 
 def _show(file: str, invalid: InvalidPipelineError, *, is_debug: bool) -> None:
     for error in invalid.errors:
-        print(render_mistake(error, is_debug=is_debug), end="\n\n", file=sys.stderr)
+        print_mistake(error, is_debug=is_debug)
     print(f"{file}: {count(len(invalid.errors), 'mistake')}", file=sys.stderr)
 
 

@@ -14,7 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--progress",
         choices=("live", "plain", "none"),
         help="a view that is redrawn in place, a line for each epoch, or neither; on stderr "
-        "(default: live on a terminal, else plain; none with --format json)",
+        "(default: live on a terminal, where a plugin has such a view, else plain; none with --format json)",
     )
     add_format(
         parser,

@@ -39,6 +39,7 @@ from arroyo_core.pipeline.field_options import (
     writable_fields,
 )
 from arroyo_core.pipeline.mistakes import Mistakes, nearest
+from arroyo_core.pipeline.secret_fields import conceal, is_secret
 from arroyo_core.pipeline.values import (
     read_base64,
     read_bool,
@@ -150,6 +151,8 @@ class _Reader:
     def read_field(self, value: YamlValue, message: Message, field: FieldDescriptor, *, what: str) -> None:
         if is_unresolved(value):
             return
+        if is_secret(field):
+            value = conceal(value)
         if is_map(field):
             self.read_map(value, getattr(message, field.name), field, what=what)
         elif field.is_repeated and has_option(field, options_pb2.ordered_map) and isinstance(value, YamlMap):

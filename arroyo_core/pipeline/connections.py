@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from arroyo_core.pipeline.mistakes import Mistakes, nearest
 from arroyo_core.pipeline.operators import PlannedOperator
@@ -43,8 +43,13 @@ def check_connections(
     inputs: Mapping[str, Sequence[str]],
     operators: Mapping[str, PlannedOperator],
     mistakes: Mistakes,
+    *,
+    installed: Iterable[str],
 ) -> None:
-    """Check the number of inputs and of consumers of every node whose operator is known."""
+    """Check the number of inputs and of consumers of every node whose operator is known.
+
+    `installed` are all operators that there are: a sink among them may be what is missing.
+    """
     readers = consumers(inputs)
     meant = _meant_inputs(nodes)
     mains = {source.id for node in nodes.values() for source in node.inputs if source.output is None}
@@ -58,11 +63,16 @@ def check_connections(
         if not operator.is_sink and node.id not in mains and node.is_named and node.id not in meant:
             mistakes.add(
                 f"nothing reads the output of {node.id!r} ({node.operator}): "
-                "add a sink such as filesystem.sink, or name it in the inputs of another node",
+                f"add a sink{_example_of_a_sink(installed)}, or name it in the inputs of another node",
                 at=node.at,
                 value=node.id,
                 code=UNUSED_NODE,
             )
+
+
+def _example_of_a_sink(installed: Iterable[str]) -> str:
+    names = sorted(name for name in installed if name.endswith(".sink"))
+    return f" such as {names[0]}" if names else ""
 
 
 def _meant_inputs(nodes: Mapping[str, NodeSpec]) -> set[str]:

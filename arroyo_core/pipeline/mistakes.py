@@ -13,6 +13,8 @@ class Mistakes:
 
     def __init__(self) -> None:
         self._errors: dict[tuple[Location | None, str], PipelineError] = {}
+        #: Files and lines that must not be repeated.
+        self._hidden_lines: set[tuple[str, int]] = set()
 
     def __bool__(self) -> bool:
         return bool(self._errors)
@@ -39,12 +41,18 @@ class Mistakes:
         known = tuple(choices)
         self.add(message, at=at, value=name, allowed=known, suggestion=nearest(name, known))
 
+    def hide_line(self, at: Location) -> None:
+        """The line has a secret: no mistake in it shows it, whenever that was found."""
+        self._hidden_lines.add((at.file, at.line))
+
     def extend(self, others: Mistakes) -> None:
         for key, error in others._errors.items():
             self._errors.setdefault(key, error)
 
     def sorted(self) -> list[PipelineError]:
         """By file and place; what has no place comes first."""
+        for error in self._errors.values():
+            error.shows_line = error.at is None or (error.at.file, error.at.line) not in self._hidden_lines
         return sorted(
             self._errors.values(),
             key=lambda error: (error.at.file, error.at.line, error.at.column) if error.at else ("", 0, 0),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
+from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 
 from arroyo_core.api import ArroyoSchema, ConstructedOperator, DisplayableOperator, Guarantee
@@ -18,6 +20,7 @@ from arroyo_core.pipeline.guarantees import NodeGuarantee
 from arroyo_core.pipeline.mistakes import Mistakes, nearest
 from arroyo_core.pipeline.plan import Setting
 from arroyo_core.pipeline.resolution import encode_config, warn_of_changed_config
+from arroyo_core.pipeline.secret_fields import hide_values, hide_written
 from arroyo_core.pipeline.spec import NodeSpec
 from arroyo_core.plugin import PluginSet, known_elsewhere
 
@@ -28,6 +31,7 @@ class PlannedOperator:
 
     spec: NodeSpec
     constructed: ConstructedOperator
+    config_type: type[Message]
     config: bytes
     boundary: PluginBoundary
     is_sink: bool
@@ -87,12 +91,15 @@ def construct_operator(
     if not (isinstance(config_type, type) and issubclass(config_type, Message)):
         boundary.add_fault("its constructor's config_type is not a protobuf message class")
         return None
+    hide_written(node.config, cast(Descriptor, config_type.DESCRIPTOR), environment, mistakes)
     message = _read_message(node, config_type, boundary)
     if message is None:
         return None
     resolved = boundary.call("resolve", lambda: constructor.resolve(message), expected=config_type)
     if resolved is None:
         return None
+    # The constructor may have found some: a file with a password.
+    hide_values(resolved, environment.redaction)
     before = encode_config(resolved)
     constructed = boundary.call(
         "with_config", lambda: constructor.with_config(resolved, plugins.registry), expected=ConstructedOperator
@@ -102,7 +109,7 @@ def construct_operator(
     config = encode_config(resolved)
     if config != before:
         warn_of_changed_config(node.operator)
-    return _describe(node, constructed, config, boundary)
+    return _describe(node, constructed, config_type, config, boundary)
 
 
 def _read_message(node: NodeSpec, config_type: type[Message], boundary: PluginBoundary) -> Message | None:
@@ -117,7 +124,11 @@ def _read_message(node: NodeSpec, config_type: type[Message], boundary: PluginBo
 
 
 def _describe(
-    node: NodeSpec, constructed: ConstructedOperator, config: bytes, boundary: PluginBoundary
+    node: NodeSpec,
+    constructed: ConstructedOperator,
+    config_type: type[Message],
+    config: bytes,
+    boundary: PluginBoundary,
 ) -> PlannedOperator | None:
     is_sink: bool | None = False
     bounds: tuple[int, int | None] | None = (0, 0)
@@ -133,6 +144,7 @@ def _describe(
     return PlannedOperator(
         spec=node,
         constructed=constructed,
+        config_type=config_type,
         config=config,
         boundary=boundary,
         is_sink=is_sink,
@@ -176,7 +188,7 @@ def _siblings(prefix: str, known: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _by_last_part(name: str, known: tuple[str, ...]) -> str | None:
-    """`filter` for `std.filter`: the prefix was forgotten, or another engine's was used."""
+    """The operator with that last part: the prefix was forgotten, or another engine's was used."""
     last = {choice.partition(".")[2]: choice for choice in reversed(known)}
     found = nearest(name.rpartition(".")[2], last)
     return last[found] if found else None

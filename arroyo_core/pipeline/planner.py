@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Required, TypedDict, Unpack
 
 from arroyo_core.api import DisplayableOperator
 from arroyo_core.pipeline.chaining import derive_chains
@@ -46,73 +47,38 @@ class PlannedPipeline:
     operators: Mapping[str, PlannedOperator] = field(repr=False)
 
 
-def plan_pipeline(
-    path: str | Path,
-    *,
-    plugins: PluginSet,
-    environment: Mapping[str, str],
-    parallelism: int | None = None,
-    bundles: BundleLoader | None = None,
-    parameters: Mapping[str, Given] = MappingProxyType({}),
-) -> Plan:
+class Planning(TypedDict, total=False):
+    """How a pipeline is planned."""
+
+    plugins: Required[PluginSet]
+    environment: Required[Mapping[str, str]]
+    #: Replaces the pipeline's own number, not that of single nodes.
+    parallelism: int | None
+    #: Opens the pipeline's `udfs`, which are imported.
+    bundles: BundleLoader | None
+    #: Values for the parameters that the file declares.
+    parameters: Mapping[str, Given]
+    #: Sources give all their columns, also those that no node needs.
+    keeps_columns: bool
+
+
+def plan_pipeline(path: str | Path, **planning: Unpack[Planning]) -> Plan:
     """The plan of a pipeline file.
 
-    `parallelism` replaces the pipeline's own number, not that of single nodes. Reads schemas
-    through the plugins, and runs nothing. `bundles` opens the pipeline's `udfs`, which are imported.
-    `parameters` are values for those that the file declares. Raises `InvalidPipelineError` with every mistake.
+    Reads schemas through the plugins, and runs nothing. Raises `InvalidPipelineError` with every mistake.
     """
-    return plan_file(
-        path,
-        plugins=plugins,
-        environment=environment,
-        parallelism=parallelism,
-        bundles=bundles,
-        parameters=parameters,
-    ).plan
+    return plan_file(path, **planning).plan
 
 
-def plan_text(
-    text: str,
-    *,
-    plugins: PluginSet,
-    environment: Mapping[str, str],
-    file: str = "<text>",
-    parallelism: int | None = None,
-    bundles: BundleLoader | None = None,
-    parameters: Mapping[str, Given] = MappingProxyType({}),
-) -> Plan:
+def plan_text(text: str, *, file: str = "<text>", **planning: Unpack[Planning]) -> Plan:
     """Like `plan_pipeline`, from YAML in memory; `file` is its name in errors, and included files are near it."""
+    return _plan(text, file, Mistakes(), **planning).plan
+
+
+def plan_file(path: str | Path, **planning: Unpack[Planning]) -> PlannedPipeline:
+    """Like `plan_pipeline`, with what a person may be shown."""
     mistakes = Mistakes()
-    return _plan(text, file, plugins, Environment(environment), parallelism, bundles, parameters, mistakes).plan
-
-
-def plan_file(
-    path: str | Path,
-    *,
-    plugins: PluginSet,
-    environment: Mapping[str, str],
-    parallelism: int | None = None,
-    bundles: BundleLoader | None = None,
-    parameters: Mapping[str, Given] = MappingProxyType({}),
-    keeps_columns: bool = False,
-) -> PlannedPipeline:
-    """Like `plan_pipeline`, with what a person may be shown.
-
-    With `keeps_columns` sources give all their columns, also those that no node needs.
-    """
-    mistakes = Mistakes()
-    text = read_text(path, mistakes)
-    return _plan(
-        text,
-        str(path),
-        plugins,
-        Environment(environment),
-        parallelism,
-        bundles,
-        parameters,
-        mistakes,
-        keeps_columns=keeps_columns,
-    )
+    return _plan(read_text(path, mistakes), str(path), mistakes, **planning)
 
 
 def read_text(path: str | Path, mistakes: Mistakes) -> str:
@@ -131,21 +97,22 @@ def read_text(path: str | Path, mistakes: Mistakes) -> str:
 def _plan(
     text: str,
     file: str,
-    plugins: PluginSet,
-    environment: Environment,
-    parallelism: int | None,
-    bundles: BundleLoader | None,
-    parameters: Mapping[str, Given],
     mistakes: Mistakes,
     *,
+    plugins: PluginSet,
+    environment: Mapping[str, str],
+    parallelism: int | None = None,
+    bundles: BundleLoader | None = None,
+    parameters: Mapping[str, Given] = MappingProxyType({}),
     keeps_columns: bool = False,
 ) -> PlannedPipeline:
+    known = Environment(environment)
     if parallelism is not None and not 1 <= parallelism <= MAX_PARALLELISM:
         mistakes.add(f"parallelism must be between 1 and {MAX_PARALLELISM}", at=None, value=parallelism)
     written = load_pipeline(
         text,
         file=file,
-        environment=environment,
+        environment=known,
         given=parameters,
         mistakes=mistakes,
         language=language_of(file, plugins),
@@ -154,19 +121,19 @@ def _plan(
         mistakes.raise_if_any()
         raise AssertionError("a document that cannot be read has a mistake")
     spec = read_spec(written.root, mistakes, sections=sections_of(plugins))
-    plugins, pins = load_udfs(spec, bundles, plugins=plugins, environment=environment, mistakes=mistakes)
+    plugins, pins = load_udfs(spec, bundles, plugins=plugins, environment=known, mistakes=mistakes)
     nodes = unique_nodes(spec.nodes, mistakes)
     # Also those of a taken id: their operators and configs have mistakes of their own to report.
     for node in spec.nodes:
         if nodes[node.id] is not node:
-            construct_operator(node, plugins=plugins, environment=environment, mistakes=mistakes)
+            construct_operator(node, plugins=plugins, environment=known, mistakes=mistakes)
     constructed = {
-        name: construct_operator(node, plugins=plugins, environment=environment, mistakes=mistakes)
+        name: construct_operator(node, plugins=plugins, environment=known, mistakes=mistakes)
         for name, node in nodes.items()
     }
     operators = {name: operator for name, operator in constructed.items() if operator is not None}
     inputs = resolve_inputs(nodes, mistakes)
-    check_connections(nodes, inputs, operators, mistakes)
+    check_connections(nodes, inputs, operators, mistakes, installed=plugins.registry.constructors)
     order = topological_order(inputs)
     widths = {name: nodes[name].parallelism or parallelism or spec.parallelism for name in order}
     typed = type_nodes(order, operators, widths)
@@ -184,7 +151,7 @@ def _plan(
         displays={node.id: operators[node.partial_of or node.id].display() for node in plan.nodes.values()},
         sinks=frozenset(name for name in order if operators[name].is_sink),
         guarantees={node.id: operators[node.partial_of or node.id].guarantee() for node in plan.nodes.values()},
-        redact=environment.redact,
+        redact=known.redact,
         written=written,
         spec=spec,
         operators=operators,

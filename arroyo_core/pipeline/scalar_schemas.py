@@ -99,9 +99,9 @@ def one_of(names: Sequence[str], descriptions: Sequence[str], *, others: Iterabl
     return {"anyOf": [{"enum": proposed} | _enum_descriptions(descriptions), *accepted]}
 
 
-def suggestions(names: Sequence[str], descriptions: Sequence[str]) -> Schema:
+def suggestions(names: Sequence[str], descriptions: Sequence[str], *, is_required: bool = False) -> Schema:
     """Any text; some are proposed."""
-    return {"anyOf": [{"enum": list(names)} | _enum_descriptions(descriptions), text(is_required=True)]}
+    return {"anyOf": [{"enum": list(names)} | _enum_descriptions(descriptions), text(is_required=is_required)]}
 
 
 def nullable(schema: Schema) -> Schema:

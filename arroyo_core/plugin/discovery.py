@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -70,11 +71,17 @@ class Hooks:
         found: list[Any] = self._manager.subset_hook_caller(hook, others)(**arguments)
         return found
 
-    def call_each(self, hook: str, **arguments: Any) -> Iterable[tuple[Origin, list[Any]]]:
-        """Every plugin that implements the hook, by distribution; those that raise are logged and left out."""
+    def call_each(
+        self, hook: str, *, within: Callable[[Origin], AbstractContextManager[None]] | None = None, **arguments: Any
+    ) -> Iterable[tuple[Origin, list[Any]]]:
+        """Every plugin that implements the hook, by distribution; those that raise are logged and left out.
+
+        Each is called within `within(its origin)`.
+        """
         for module, origin in self._origins.items():
             try:
-                found = self.call(hook, module, **arguments)
+                with within(origin) if within is not None else nullcontext():
+                    found = self.call(hook, module, **arguments)
             except Exception as error:
                 logger.warning("%s of plugin %s failed: %s: %s", hook, origin, type(error).__name__, error)
                 continue

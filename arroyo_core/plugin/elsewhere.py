@@ -1,7 +1,7 @@
 """Which distributions have what the core itself does not have, so that a miss can say what to install.
 
-The core's own metadata says it, in entry points of the groups `arroyo_core.commands`, `arroyo_core.operators` and
-`arroyo_core.sections`; nothing is ever loaded from them.
+The core's own metadata says it, in entry points of the groups `arroyo_core.commands`, `arroyo_core.operators`,
+`arroyo_core.progress` and `arroyo_core.sections`; nothing is ever loaded from them.
 """
 
 from __future__ import annotations
@@ -13,5 +13,5 @@ from importlib.metadata import entry_points
 
 @cache
 def known_elsewhere(kind: str) -> Mapping[str, str]:
-    """The distribution of each name of that kind: commands, prefixes of operators, or sections of pipeline files."""
+    """The distribution of each name of that kind, such as `commands`; of operators the prefix is the name."""
     return {point.name: point.value.replace("_", "-") for point in entry_points(group=f"arroyo_core.{kind}")}

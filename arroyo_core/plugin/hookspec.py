@@ -39,9 +39,18 @@ def arroyo_register(registry: Registry) -> None:
 
 @hookspec
 def arroyo_add_command(commands: Any) -> None:
-    """Add commands to `arroyo`, with `commands.add(name, ...)`; `commands` is an `arroyo_core.cli.Commands`.
+    """Add commands to `arroyo`, with `commands.add_parser(name, ...)`; `commands` is an `arroyo_core.cli.Commands`.
 
-    Called whenever the command line starts, so the code of a command is imported when it is run.
+    Called when the command line starts, unless it begins with a command of the core, so the code of a command is
+    imported when it is run. A command that two plugins add is an error that names both, for whoever uses it.
+    """
+
+
+@hookspec
+def arroyo_progress(plan: Any, out: Any) -> Any:
+    """How a run is shown on a terminal: an `arroyo_core.cli.Progress` for this plan, which writes to `out`; or None.
+
+    Called once by `arroyo run`, where it is to show a live view. What sinks print to stdout must stay as it is.
     """
 
 

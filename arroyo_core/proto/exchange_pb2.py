@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n arroyo_core/proto/exchange.proto\x12\x14\x61rroyo_core.exchange\"\xac\x02\n\x0b\x43hainReport\x12\r\n\x05\x63hain\x18\x01 \x01(\r\x12\x0f\n\x07subtask\x18\x02 \x01(\r\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\x03\x12\r\n\x05\x65poch\x18\x04 \x01(\x04\x12\x37\n\toperators\x18\x05 \x03(\x0b\x32$.arroyo_core.exchange.OperatorReport\x12.\n\x04sent\x18\x06 \x03(\x0b\x32 .arroyo_core.exchange.SentFrames\x12\x36\n\x08received\x18\x07 \x03(\x0b\x32$.arroyo_core.exchange.ReceivedFrames\x12\x30\n\x05\x65rror\x18\n \x01(\x0b\x32!.arroyo_core.exchange.ErrorReportJ\x04\x08\x08\x10\tJ\x04\x08\t\x10\n\"\xce\x02\n\x0eOperatorReport\x12\x13\n\x0boperator_id\x18\x01 \x01(\t\x12\x0f\n\x07metrics\x18\x0f \x03(\x04\x12\x44\n\x08\x63ounters\x18\t \x03(\x0b\x32\x32.arroyo_core.exchange.OperatorReport.CountersEntry\x12\x10\n\x08warnings\x18\n \x03(\t\x12\x13\n\x0b\x66inish_type\x18\x0b \x01(\t\x12\x12\n\ncheckpoint\x18\r \x01(\x0c\x12\x34\n\x06levels\x18\x0e \x01(\x0b\x32$.arroyo_core.exchange.OperatorLevels\x1a/\n\rCountersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01J\x04\x08\x02\x10\x03J\x04\x08\x03\x10\x04J\x04\x08\x04\x10\x05J\x04\x08\x05\x10\x06J\x04\x08\x06\x10\x07J\x04\x08\x07\x10\x08J\x04\x08\x08\x10\tJ\x04\x08\x0c\x10\r\"F\n\x05Level\x12\x1a\n\revent_time_us\x18\x01 \x01(\x03H\x00\x88\x01\x01\x12\x0f\n\x07is_idle\x18\x02 \x01(\x08\x42\x10\n\x0e_event_time_us\"|\n\x0eOperatorLevels\x12*\n\x05input\x18\x01 \x01(\x0b\x32\x1b.arroyo_core.exchange.Level\x12+\n\x06output\x18\x02 \x01(\x0b\x32\x1b.arroyo_core.exchange.Level\x12\x11\n\tis_closed\x18\x03 \x01(\x08\"\\\n\nSentFrames\x12\r\n\x05\x63hain\x18\x01 \x01(\r\x12\r\n\x05input\x18\x02 \x01(\r\x12\x14\n\x0c\x66irst_target\x18\x05 \x01(\r\x12\x0e\n\x06\x66rames\x18\x06 \x01(\x0cJ\x04\x08\x03\x10\x04J\x04\x08\x04\x10\x05\"i\n\x0eReceivedFrames\x12\r\n\x05input\x18\x01 \x01(\r\x12\x14\n\x0c\x66irst_sender\x18\x05 \x01(\r\x12\x10\n\x08\x61ttempts\x18\x06 \x01(\x0c\x12\x0e\n\x06\x66rames\x18\x07 \x01(\x0cJ\x04\x08\x02\x10\x03J\x04\x08\x03\x10\x04J\x04\x08\x04\x10\x05\"L\n\x0eInputWatermark\x12\x12\n\nis_present\x18\x01 \x01(\x08\x12\x0f\n\x07is_idle\x18\x02 \x01(\x08\x12\x15\n\revent_time_us\x18\x03 \x01(\x03\"s\n\x0b\x45rrorReport\x12\x13\n\x0boperator_id\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x11\n\ttraceback\x18\x03 \x01(\t\x12\x0e\n\x06\x64omain\x18\x04 \x01(\t\x12\r\n\x05retry\x18\x05 \x01(\t\x12\x0c\n\x04kind\x18\x06 \x01(\t\"|\n\x0c\x43\x61rriedState\x12\x32\n\x06\x63hains\x18\x01 \x03(\x0b\x32\".arroyo_core.exchange.CarriedChain\x12\x38\n\toperators\x18\x02 \x03(\x0b\x32%.arroyo_core.exchange.CarriedOperator\"^\n\x0f\x43\x61rriedOperator\x12\x13\n\x0boperator_id\x18\x01 \x01(\t\x12\x36\n\x08subtasks\x18\x02 \x03(\x0b\x32$.arroyo_core.exchange.OperatorLevels\"\xee\x01\n\x0c\x43\x61rriedChain\x12\x0c\n\x04head\x18\x01 \x01(\t\x12\x0f\n\x07subtask\x18\x02 \x01(\r\x12\x34\n\x06inputs\x18\x03 \x03(\x0b\x32$.arroyo_core.exchange.InputWatermark\x12\x44\n\toperators\x18\x04 \x03(\x0b\x32\x31.arroyo_core.exchange.CarriedChain.OperatorsEntry\x12\x11\n\tis_closed\x18\x05 \x01(\x08\x1a\x30\n\x0eOperatorsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n arroyo_core/proto/exchange.proto\x12\x14\x61rroyo_core.exchange\"\xac\x02\n\x0b\x43hainReport\x12\r\n\x05\x63hain\x18\x01 \x01(\r\x12\x0f\n\x07subtask\x18\x02 \x01(\r\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\x03\x12\r\n\x05\x65poch\x18\x04 \x01(\x04\x12\x37\n\toperators\x18\x05 \x03(\x0b\x32$.arroyo_core.exchange.OperatorReport\x12.\n\x04sent\x18\x06 \x03(\x0b\x32 .arroyo_core.exchange.SentFrames\x12\x36\n\x08received\x18\x07 \x03(\x0b\x32$.arroyo_core.exchange.ReceivedFrames\x12\x30\n\x05\x65rror\x18\n \x01(\x0b\x32!.arroyo_core.exchange.ErrorReportJ\x04\x08\x08\x10\tJ\x04\x08\t\x10\n\".\n\x0fOperatorWarning\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\"\xfb\x02\n\x0eOperatorReport\x12\x13\n\x0boperator_id\x18\x01 \x01(\t\x12\x0f\n\x07metrics\x18\x0f \x03(\x04\x12\x44\n\x08\x63ounters\x18\t \x03(\x0b\x32\x32.arroyo_core.exchange.OperatorReport.CountersEntry\x12\x37\n\x08warnings\x18\x10 \x03(\x0b\x32%.arroyo_core.exchange.OperatorWarning\x12\x13\n\x0b\x66inish_type\x18\x0b \x01(\t\x12\x12\n\ncheckpoint\x18\r \x01(\x0c\x12\x34\n\x06levels\x18\x0e \x01(\x0b\x32$.arroyo_core.exchange.OperatorLevels\x1a/\n\rCountersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01J\x04\x08\x02\x10\x03J\x04\x08\x03\x10\x04J\x04\x08\x04\x10\x05J\x04\x08\x05\x10\x06J\x04\x08\x06\x10\x07J\x04\x08\x07\x10\x08J\x04\x08\x08\x10\tJ\x04\x08\n\x10\x0bJ\x04\x08\x0c\x10\r\"F\n\x05Level\x12\x1a\n\revent_time_us\x18\x01 \x01(\x03H\x00\x88\x01\x01\x12\x0f\n\x07is_idle\x18\x02 \x01(\x08\x42\x10\n\x0e_event_time_us\"|\n\x0eOperatorLevels\x12*\n\x05input\x18\x01 \x01(\x0b\x32\x1b.arroyo_core.exchange.Level\x12+\n\x06output\x18\x02 \x01(\x0b\x32\x1b.arroyo_core.exchange.Level\x12\x11\n\tis_closed\x18\x03 \x01(\x08\"\\\n\nSentFrames\x12\r\n\x05\x63hain\x18\x01 \x01(\r\x12\r\n\x05input\x18\x02 \x01(\r\x12\x14\n\x0c\x66irst_target\x18\x05 \x01(\r\x12\x0e\n\x06\x66rames\x18\x06 \x01(\x0cJ\x04\x08\x03\x10\x04J\x04\x08\x04\x10\x05\"i\n\x0eReceivedFrames\x12\r\n\x05input\x18\x01 \x01(\r\x12\x14\n\x0c\x66irst_sender\x18\x05 \x01(\r\x12\x10\n\x08\x61ttempts\x18\x06 \x01(\x0c\x12\x0e\n\x06\x66rames\x18\x07 \x01(\x0cJ\x04\x08\x02\x10\x03J\x04\x08\x03\x10\x04J\x04\x08\x04\x10\x05\"L\n\x0eInputWatermark\x12\x12\n\nis_present\x18\x01 \x01(\x08\x12\x0f\n\x07is_idle\x18\x02 \x01(\x08\x12\x15\n\revent_time_us\x18\x03 \x01(\x03\"s\n\x0b\x45rrorReport\x12\x13\n\x0boperator_id\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x11\n\ttraceback\x18\x03 \x01(\t\x12\x0e\n\x06\x64omain\x18\x04 \x01(\t\x12\r\n\x05retry\x18\x05 \x01(\t\x12\x0c\n\x04kind\x18\x06 \x01(\t\"|\n\x0c\x43\x61rriedState\x12\x32\n\x06\x63hains\x18\x01 \x03(\x0b\x32\".arroyo_core.exchange.CarriedChain\x12\x38\n\toperators\x18\x02 \x03(\x0b\x32%.arroyo_core.exchange.CarriedOperator\"^\n\x0f\x43\x61rriedOperator\x12\x13\n\x0boperator_id\x18\x01 \x01(\t\x12\x36\n\x08subtasks\x18\x02 \x03(\x0b\x32$.arroyo_core.exchange.OperatorLevels\"\xee\x01\n\x0c\x43\x61rriedChain\x12\x0c\n\x04head\x18\x01 \x01(\t\x12\x0f\n\x07subtask\x18\x02 \x01(\r\x12\x34\n\x06inputs\x18\x03 \x03(\x0b\x32$.arroyo_core.exchange.InputWatermark\x12\x44\n\toperators\x18\x04 \x03(\x0b\x32\x31.arroyo_core.exchange.CarriedChain.OperatorsEntry\x12\x11\n\tis_closed\x18\x05 \x01(\x08\x1a\x30\n\x0eOperatorsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,28 +37,30 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CARRIEDCHAIN_OPERATORSENTRY']._serialized_options = b'8\001'
   _globals['_CHAINREPORT']._serialized_start=59
   _globals['_CHAINREPORT']._serialized_end=359
-  _globals['_OPERATORREPORT']._serialized_start=362
-  _globals['_OPERATORREPORT']._serialized_end=696
-  _globals['_OPERATORREPORT_COUNTERSENTRY']._serialized_start=601
-  _globals['_OPERATORREPORT_COUNTERSENTRY']._serialized_end=648
-  _globals['_LEVEL']._serialized_start=698
-  _globals['_LEVEL']._serialized_end=768
-  _globals['_OPERATORLEVELS']._serialized_start=770
-  _globals['_OPERATORLEVELS']._serialized_end=894
-  _globals['_SENTFRAMES']._serialized_start=896
-  _globals['_SENTFRAMES']._serialized_end=988
-  _globals['_RECEIVEDFRAMES']._serialized_start=990
-  _globals['_RECEIVEDFRAMES']._serialized_end=1095
-  _globals['_INPUTWATERMARK']._serialized_start=1097
-  _globals['_INPUTWATERMARK']._serialized_end=1173
-  _globals['_ERRORREPORT']._serialized_start=1175
-  _globals['_ERRORREPORT']._serialized_end=1290
-  _globals['_CARRIEDSTATE']._serialized_start=1292
-  _globals['_CARRIEDSTATE']._serialized_end=1416
-  _globals['_CARRIEDOPERATOR']._serialized_start=1418
-  _globals['_CARRIEDOPERATOR']._serialized_end=1512
-  _globals['_CARRIEDCHAIN']._serialized_start=1515
-  _globals['_CARRIEDCHAIN']._serialized_end=1753
-  _globals['_CARRIEDCHAIN_OPERATORSENTRY']._serialized_start=1705
-  _globals['_CARRIEDCHAIN_OPERATORSENTRY']._serialized_end=1753
+  _globals['_OPERATORWARNING']._serialized_start=361
+  _globals['_OPERATORWARNING']._serialized_end=407
+  _globals['_OPERATORREPORT']._serialized_start=410
+  _globals['_OPERATORREPORT']._serialized_end=789
+  _globals['_OPERATORREPORT_COUNTERSENTRY']._serialized_start=688
+  _globals['_OPERATORREPORT_COUNTERSENTRY']._serialized_end=735
+  _globals['_LEVEL']._serialized_start=791
+  _globals['_LEVEL']._serialized_end=861
+  _globals['_OPERATORLEVELS']._serialized_start=863
+  _globals['_OPERATORLEVELS']._serialized_end=987
+  _globals['_SENTFRAMES']._serialized_start=989
+  _globals['_SENTFRAMES']._serialized_end=1081
+  _globals['_RECEIVEDFRAMES']._serialized_start=1083
+  _globals['_RECEIVEDFRAMES']._serialized_end=1188
+  _globals['_INPUTWATERMARK']._serialized_start=1190
+  _globals['_INPUTWATERMARK']._serialized_end=1266
+  _globals['_ERRORREPORT']._serialized_start=1268
+  _globals['_ERRORREPORT']._serialized_end=1383
+  _globals['_CARRIEDSTATE']._serialized_start=1385
+  _globals['_CARRIEDSTATE']._serialized_end=1509
+  _globals['_CARRIEDOPERATOR']._serialized_start=1511
+  _globals['_CARRIEDOPERATOR']._serialized_end=1605
+  _globals['_CARRIEDCHAIN']._serialized_start=1608
+  _globals['_CARRIEDCHAIN']._serialized_end=1846
+  _globals['_CARRIEDCHAIN_OPERATORSENTRY']._serialized_start=1798
+  _globals['_CARRIEDCHAIN_OPERATORSENTRY']._serialized_end=1846
 # @@protoc_insertion_point(module_scope)

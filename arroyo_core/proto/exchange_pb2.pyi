@@ -26,6 +26,14 @@ class ChainReport(_message.Message):
     error: ErrorReport
     def __init__(self, chain: _Optional[int] = ..., subtask: _Optional[int] = ..., attempt: _Optional[int] = ..., epoch: _Optional[int] = ..., operators: _Optional[_Iterable[_Union[OperatorReport, _Mapping]]] = ..., sent: _Optional[_Iterable[_Union[SentFrames, _Mapping]]] = ..., received: _Optional[_Iterable[_Union[ReceivedFrames, _Mapping]]] = ..., error: _Optional[_Union[ErrorReport, _Mapping]] = ...) -> None: ...
 
+class OperatorWarning(_message.Message):
+    __slots__ = ("topic", "text")
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    topic: str
+    text: str
+    def __init__(self, topic: _Optional[str] = ..., text: _Optional[str] = ...) -> None: ...
+
 class OperatorReport(_message.Message):
     __slots__ = ("operator_id", "metrics", "counters", "warnings", "finish_type", "checkpoint", "levels")
     class CountersEntry(_message.Message):
@@ -45,11 +53,11 @@ class OperatorReport(_message.Message):
     operator_id: str
     metrics: _containers.RepeatedScalarFieldContainer[int]
     counters: _containers.ScalarMap[str, int]
-    warnings: _containers.RepeatedScalarFieldContainer[str]
+    warnings: _containers.RepeatedCompositeFieldContainer[OperatorWarning]
     finish_type: str
     checkpoint: bytes
     levels: OperatorLevels
-    def __init__(self, operator_id: _Optional[str] = ..., metrics: _Optional[_Iterable[int]] = ..., counters: _Optional[_Mapping[str, int]] = ..., warnings: _Optional[_Iterable[str]] = ..., finish_type: _Optional[str] = ..., checkpoint: _Optional[bytes] = ..., levels: _Optional[_Union[OperatorLevels, _Mapping]] = ...) -> None: ...
+    def __init__(self, operator_id: _Optional[str] = ..., metrics: _Optional[_Iterable[int]] = ..., counters: _Optional[_Mapping[str, int]] = ..., warnings: _Optional[_Iterable[_Union[OperatorWarning, _Mapping]]] = ..., finish_type: _Optional[str] = ..., checkpoint: _Optional[bytes] = ..., levels: _Optional[_Union[OperatorLevels, _Mapping]] = ...) -> None: ...
 
 class Level(_message.Message):
     __slots__ = ("event_time_us", "is_idle")

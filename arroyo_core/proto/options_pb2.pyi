@@ -23,3 +23,5 @@ INTERNAL_FIELD_NUMBER: _ClassVar[int]
 internal: _descriptor.FieldDescriptor
 DEFAULT_FIELD_NUMBER: _ClassVar[int]
 default: _descriptor.FieldDescriptor
+SECRET_FIELD_NUMBER: _ClassVar[int]
+secret: _descriptor.FieldDescriptor

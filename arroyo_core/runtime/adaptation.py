@@ -34,8 +34,8 @@ def adapt_checkpoint(
         kept = _without(operator, left_out.get(operator.operator_metadata.operator_id, frozenset()))
         if kept is not None:
             adapted.operators.append(kept)
-    renewed = {change.operator_id for change in changes if change.begins_anew}
-    sources = {change.operator_id for change in changes if change.is_source and change.begins_anew}
+    renewed = {change.operator_id for change in changes if change.starts_over}
+    sources = {change.operator_id for change in changes if change.is_source and change.starts_over}
     adapted.is_final = checkpoint.is_final and not sources
     if CARRIED in checkpoint.properties:
         carried = CarriedState.FromString(checkpoint.properties[CARRIED])

@@ -27,11 +27,11 @@ from arroyo_core.runtime.metrics import OperatorMetrics, Stopwatch
 from arroyo_core.runtime.node import LocalEdge, OperatorNode, SenderSlot
 from arroyo_core.runtime.pinned_udfs import plugins_for
 from arroyo_core.runtime.request import EpochRequest, TaskEnvironment
+from arroyo_core.runtime.secrets import NodeSecrets
 from arroyo_core.runtime.sources import SourceNode
 from arroyo_core.runtime.stop import StopFile
 from arroyo_core.runtime.tables import OperatorTables, TableOpener
 from arroyo_core.runtime.watermarks import Channel
-from arroyo_core.state import default_warm_cache
 
 
 def construct(node: Node, plugins: PluginSet) -> ConstructedOperator:
@@ -81,11 +81,11 @@ class WaveAssembly:
         self._plugins = plugins_for(plan, environment.plugins)
         self._writer = writer
         self.stopwatch = Stopwatch()
-        # Whichever process of this host gets the subtask next continues from what this one wrote.
         self._tables = TableOpener(
             request.storage_url,
             request.checkpoints,
-            default_warm_cache(),
+            cache=environment.cache,
+            pool=environment.pool,
             is_concurrent=environment.is_concurrent,
             incarnation=request.incarnation,
             clock=environment.clock,
@@ -157,6 +157,7 @@ class WaveAssembly:
         self, kind: type[Any], node: Node, subtask: int, tables: OperatorTables, stopwatch: Stopwatch
     ) -> tuple[Any, Boundary]:
         metrics = OperatorMetrics()
+        secrets = NodeSecrets(node, self._plugins)
         ctx = kind(
             task_info=task_info(self._plan, node, subtask),
             table_manager=tables.manager,
@@ -167,9 +168,10 @@ class WaveAssembly:
             metrics=metrics,
             side_schemas=node.side_schemas,
             levels=levels_of(self._request.carried, node.id, subtask),
+            redact=secrets.redact,
         )
         tables.ctx = ctx
-        return ctx, Boundary(ctx.task_info, self._request.epoch, metrics, stopwatch)
+        return ctx, Boundary(ctx.task_info, self._request.epoch, metrics, stopwatch, secrets.redact)
 
     def _outputs(
         self, chain: Chain, subtask: int, built: dict[int, OperatorNode]

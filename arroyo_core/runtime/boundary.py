@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Callable
 from types import TracebackType
 
 from arroyo_core.errors import ExchangeError, OperatorError, error_domain, retry_hint
@@ -13,9 +14,18 @@ from arroyo_core.runtime.metrics import OperatorMetrics, Stopwatch
 class Boundary:
     """A reusable context manager around every call into one operator; also keeps its busy time."""
 
-    def __init__(self, task: TaskInfo, epoch: int, metrics: OperatorMetrics, stopwatch: Stopwatch) -> None:
+    def __init__(
+        self,
+        task: TaskInfo,
+        epoch: int,
+        metrics: OperatorMetrics,
+        stopwatch: Stopwatch,
+        redact: Callable[[str], str] = str,
+    ) -> None:
+        """`redact` hides the values of the config's secret fields in what is raised."""
         self._task = task
         self._epoch = epoch
+        self._redact = redact
         self._metrics = metrics
         self._stopwatch = stopwatch
 
@@ -29,18 +39,24 @@ class Boundary:
         # An error of an operator further down the chain has been named there already.
         if not isinstance(error, Exception) or isinstance(error, OperatorError | ExchangeError):
             return
-        raise operator_error(error, self._task, self._epoch) from error
+        trace_text = _trace_text(error)
+        # The cause would be printed as it is.
+        raise self.name(error) from (error if self._redact(trace_text) == trace_text else None)
+
+    def name(self, error: Exception) -> OperatorError:
+        """The error as that of this operator."""
+        return OperatorError(
+            self._redact(f"{type(error).__name__}: {error}"),
+            operator_id=self._task.operator_id,
+            subtask=self._task.task_index,
+            epoch=self._epoch,
+            traceback=self._redact(_trace_text(error)),
+            cause_domain=error_domain(error),
+            cause_retry=retry_hint(error),
+        )
 
 
-def operator_error(error: Exception, task: TaskInfo, epoch: int) -> OperatorError:
+def _trace_text(error: Exception) -> str:
     trace = error.__traceback__
     own_frames = trace.tb_next if trace is not None and trace.tb_next is not None else trace
-    return OperatorError(
-        f"{type(error).__name__}: {error}",
-        operator_id=task.operator_id,
-        subtask=task.task_index,
-        epoch=epoch,
-        traceback="".join(traceback.format_exception(type(error), error, own_frames)),
-        cause_domain=error_domain(error),
-        cause_retry=retry_hint(error),
-    )
+    return "".join(traceback.format_exception(type(error), error, own_frames))

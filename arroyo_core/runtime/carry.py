@@ -54,7 +54,7 @@ def carried_state(reports: Sequence[pb.ChainReport]) -> pb.CarriedState:
 def restore_carried(plan: Plan, state: pb.CarriedState) -> Carried:
     """The levels of the plan's operators. Where the parallelism changed, every subtask gets the least of all."""
     return {
-        message.operator_id: _for_parallelism(
+        message.operator_id: levels_for(
             [_levels(subtask) for subtask in message.subtasks], plan.nodes[message.operator_id].parallelism
         )
         for message in state.operators
@@ -62,7 +62,8 @@ def restore_carried(plan: Plan, state: pb.CarriedState) -> Carried:
     }
 
 
-def _for_parallelism(found: Sequence[OperatorLevels], parallelism: int) -> Sequence[OperatorLevels]:
+def levels_for(found: Sequence[OperatorLevels], parallelism: int) -> Sequence[OperatorLevels]:
+    """What so many subtasks start with: each its own where their number is the same, else the least of all."""
     if len(found) == parallelism:
         return found
     least = OperatorLevels(

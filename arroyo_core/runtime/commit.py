@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from arroyo_core.api import Clock, CommitToken
 from arroyo_core.pipeline.plan import Plan
 from arroyo_core.plugin import PluginSet
@@ -11,17 +13,24 @@ from arroyo_core.runtime.boundary import Boundary
 from arroyo_core.runtime.context import RuntimeContext
 from arroyo_core.runtime.metrics import OperatorMetrics, Stopwatch
 from arroyo_core.runtime.pinned_udfs import plugins_for
+from arroyo_core.runtime.secrets import NodeSecrets
 from arroyo_core.runtime.tables import TableOpener
 from arroyo_core.state import ParquetBackend, commit_data
 
 
 def commit_epoch(
-    plan: Plan, plugins: PluginSet, checkpoint: CheckpointMetadata, backend: ParquetBackend, clock: Clock
+    plan: Plan,
+    plugins: PluginSet,
+    checkpoint: CheckpointMetadata,
+    backend: ParquetBackend,
+    clock: Clock,
+    *,
+    begin: Callable[[str], None],
 ) -> dict[str, OperatorMetrics]:
     """Call `handle_commit` once for each committing operator, with what its subtasks staged; what each counted, by id.
 
     Runs on the driver, in the order of the plan. Idempotent, as `handle_commit` is. Raises `FencedError` before the
-    first operator for which another driver has the job by now.
+    first operator for which another driver has the job by now. `begin` is told whose turn it is.
     """
     # What was staged is committed under the incarnation it was staged by, and by the driver that does it now.
     token = CommitToken(checkpoint.incarnation, backend.generation, checkpoint.epoch)
@@ -34,8 +43,10 @@ def commit_epoch(
             continue
         operator = construct(node, plugins).inner
         if operator.is_committing():
+            begin(node.id)
             task = task_info(plan, node, 0)
             metrics = said[node.id] = OperatorMetrics()
+            secrets = NodeSecrets(node, plugins)
             ctx = RuntimeContext(
                 task_info=task,
                 table_manager=opener.open(operator, task, node.input_schemas).manager,
@@ -44,10 +55,11 @@ def commit_epoch(
                 output_schema=node.output_schema,
                 token=token,
                 metrics=metrics,
+                redact=secrets.redact,
             )
             data = commit_data(staged[node.id], backend.storage)
             # Nothing between this and the commit: a driver may be paused anywhere.
             backend.check_commit(token.epoch)
-            with Boundary(task, token.epoch, metrics, Stopwatch()):
+            with Boundary(task, token.epoch, metrics, Stopwatch(), secrets.redact):
                 operator.handle_commit(token.epoch, data, ctx)
     return said

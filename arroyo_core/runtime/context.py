@@ -45,8 +45,9 @@ class RuntimeContext(OperatorContext):
         metrics: OperatorMetrics,
         side_schemas: Mapping[str, ArroyoSchema] | None = None,
         levels: OperatorLevels = NEW,
+        redact: Callable[[str], str] = str,
     ) -> None:
-        """`levels` are those at the end of the last epoch."""
+        """`levels` are those at the end of the last epoch; `redact` hides the values of the config's secret fields."""
         self.task_info = task_info
         self.table_manager = table_manager
         self.clock = clock
@@ -56,6 +57,7 @@ class RuntimeContext(OperatorContext):
         self.epoch = token.epoch
         self.metrics = metrics
         self.side_schemas = side_schemas or {}
+        self._redact = redact
         self._input = levels.input
         self._output = levels.output
         #: The end has been announced to the operator.
@@ -85,8 +87,11 @@ class RuntimeContext(OperatorContext):
     def count(self, name: str, amount: int = 1) -> None:
         self.metrics.count(name, amount)
 
-    def warn(self, message: str) -> None:
-        self.metrics.warn(message)
+    def warn(self, message: str, *, topic: str | None = None) -> None:
+        self.metrics.warn(self.redact(message), topic=None if topic is None else self.redact(topic))
+
+    def redact(self, text: str) -> str:
+        return self._redact(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

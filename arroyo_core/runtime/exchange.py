@@ -156,7 +156,10 @@ class EdgeSender:
 
     def send(self, batch: pa.RecordBatch) -> None:
         """Raises `DataError` for a row that is too large to be sent."""
-        batch = to_wire(batch)
+        for part in to_wire(batch):
+            self._send(part)
+
+    def _send(self, batch: pa.RecordBatch) -> None:
         size = batch.nbytes
         if self._held_bytes + size > _HELD_BYTES:
             self._flush_all()

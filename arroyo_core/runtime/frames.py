@@ -7,6 +7,7 @@ from subtask `sender` of the chain upstream; `seq` counts from 0 along each such
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -63,7 +64,8 @@ MAX_FRAME_BYTES = 2**31 - 2**16
 
 def encode_batch(batch: pa.RecordBatch) -> pa.Buffer:
     """The payload of a data frame."""
-    return encode_wire(to_wire(batch))
+    (sent,) = to_wire(batch)
+    return encode_wire(sent)
 
 
 def encode_wire(batch: pa.RecordBatch, edge: str = "to another subtask") -> pa.Buffer:
@@ -87,11 +89,22 @@ def decode_batch(payload: pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
     return batch if wire is schema else _cast(batch, schema)
 
 
-def to_wire(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch as it is sent, with the types of `wire_schema`."""
+def to_wire(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The batch as it is sent, with the types of `wire_schema`; in parts where a dictionary repeats more than 2 GiB."""
     if not any(is_indirect(kind) for kind in batch.schema.types):
-        return batch
-    return _cast(batch, pa.schema([_wire_field(field) for field in batch.schema]))
+        yield batch
+        return
+    try:
+        sent = _cast(batch, pa.schema([_wire_field(field) for field in batch.schema]))
+    except pa.ArrowInvalid:
+        if batch.num_rows <= 1:
+            raise
+    else:
+        yield sent
+        return
+    half = batch.num_rows // 2
+    yield from to_wire(batch.slice(0, half))
+    yield from to_wire(batch.slice(half))
 
 
 def wire_schema(schema: pa.Schema) -> pa.Schema:

@@ -46,7 +46,7 @@ from arroyo_core.runtime.results import EpochResult, JobResult
 from arroyo_core.runtime.start import StartOptions
 from arroyo_core.runtime.steps import LOOKS, EpochExecutor, JobSteps
 from arroyo_core.runtime.stop import StopFile, StopPoller, StopSignal
-from arroyo_core.runtime.watch import EpochTimeoutError, EpochWatch
+from arroyo_core.runtime.watch import EpochTimeoutError, EpochWatch, StepWatch
 from arroyo_core.state import ParquetBackend, get_storage_provider
 
 #: How often a job restarts by itself from its last checkpoint.
@@ -142,6 +142,8 @@ class Job:
         self._has_started = False
         self._stop_file: StopFile
         self._watch: EpochWatch | None = None
+        patience_s = plan.checkpoint.timeout_ms / 1000
+        self._step_watch = StepWatch(patience_s=patience_s, period_s=patience_s / LOOKS)
         #: What was raised for each failure since the last restart; the controller says which of them counts.
         self._errors: dict[Failed, Exception] = {}
         self._resources = ExitStack()
@@ -171,6 +173,7 @@ class Job:
     def begin(self) -> None:
         """The first step."""
         self._started_s = time.monotonic()
+        self._resources.enter_context(self._step_watch)
         self.stop.watch(lambda mode: self._lanes.post(StopRequested(mode)))
         self._handle(Started())
 
@@ -231,12 +234,17 @@ class Job:
     def _start(self, lane: Lane, step: Callable[[], Event]) -> None:
         def work() -> Event:
             try:
+                if lane is Lane.PUBLISH:
+                    self._step_watch.begin(lambda: self.steps.doing)
                 return step()
             except Exception as error:
                 failed = Failed(lane, str(error), is_retriable=retry_hint(error) is RetryHint.WITH_BACKOFF)
                 if lane is not Lane.COLLECT:
                     self._errors[failed] = error
                 return failed
+            finally:
+                if lane is Lane.PUBLISH:
+                    self._step_watch.end()
 
         self._lanes.start(lane, work)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 
 from arroyo_core.api import Clock
 from arroyo_core.pipeline.plan import Plan
@@ -11,17 +12,34 @@ from arroyo_core.plugin import PluginSet
 from arroyo_core.proto import exchange_pb2 as pb
 from arroyo_core.runtime.clocks import task_clock
 from arroyo_core.runtime.frames import Frame, FrameKind
+from arroyo_core.runtime.heartbeats import Beat
 from arroyo_core.runtime.request import EpochRequest, TaskEnvironment
 from arroyo_core.runtime.wave import run_wave
+from arroyo_core.state import WarmCache
 
 
 class LocalExecutor:
-    """Does what Spark does for `arroyo run`: moves frames to their partitions, wave after wave."""
+    """Does what Spark does for `arroyo run`: moves frames to their partitions, wave after wave.
 
-    def __init__(self, plugins: PluginSet, clock: Clock | None = None) -> None:
+    Without a `cache` every epoch reads state from storage; executors have `default_warm_cache`. A `pool` takes the
+    place of the threads that read and write files of state.
+    """
+
+    def __init__(
+        self,
+        plugins: PluginSet,
+        clock: Clock | None = None,
+        *,
+        cache: WarmCache | None = None,
+        pool: Executor | None = None,
+    ) -> None:
         self._plugins = plugins
         self._clock = clock
+        self._cache = cache
+        self._pool = pool
         self._attempts = itertools.count(1)
+        #: Says where the running task is.
+        self._look: Callable[[], Beat] | None = None
 
     def run_epoch(self, plan: Plan, request: EpochRequest) -> list[pb.ChainReport]:
         partitions: Sequence[list[Frame]] = [[] for _ in range(plan.wave_parallelism(0))]
@@ -38,7 +56,11 @@ class LocalExecutor:
         """An epoch that runs in this process runs to its end; what it came to is ignored."""
 
     def progress(self) -> str:
-        return ""
+        look = self._look
+        if look is None:
+            return ""
+        beat = look()
+        return f"{beat}, step {beat.count:,}"
 
     def _run_task(
         self, plan: Plan, wave: int, request: EpochRequest, partition: int, frames: list[Frame]
@@ -48,8 +70,18 @@ class LocalExecutor:
             attempt=next(self._attempts),
             plugins=self._plugins,
             clock=self._clock or task_clock(request),
+            on_begin=self._begin,
+            cache=self._cache,
+            pool=self._pool,
         )
-        return list(run_wave(plan, wave, request, environment, frames))
+        try:
+            return list(run_wave(plan, wave, request, environment, frames))
+        finally:
+            # It holds on to all that the task had.
+            self._look = None
+
+    def _begin(self, look: Callable[[], Beat]) -> None:
+        self._look = look
 
 
 def reports_of(frames: Sequence[Frame]) -> list[pb.ChainReport]:

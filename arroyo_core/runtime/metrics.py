@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from arroyo_core.runtime.metric import Kind, measured, metrics_of
 
-#: Warnings beyond this number are dropped; each text is kept once.
+#: Warnings beyond this number are dropped; of each topic the last text is kept.
 MAX_WARNINGS = 20
 #: What operators count themselves is one metric, with their name for it as a label.
 OWN_COUNTERS = "arroyo_worker_counter"
@@ -51,7 +51,8 @@ class OperatorMetrics:
         "Rows that a source knows of and has not read", unit="rows", prometheus="arroyo_worker_backlog", key="backlog"
     )
     counters: dict[str, int] = field(default_factory=dict)
-    warnings: dict[str, None] = field(default_factory=dict)
+    #: By topic.
+    warnings: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def from_values(cls, values: Iterable[int]) -> OperatorMetrics:
@@ -82,8 +83,8 @@ class OperatorMetrics:
         """What operators count and warn of themselves."""
         for name, amount in other.counters.items():
             self.count(name, amount)
-        for warning in other.warnings:
-            self.warn(warning)
+        for topic, warning in other.warnings.items():
+            self.warn(warning, topic=topic)
 
     def receive(self, batch: pa.RecordBatch) -> None:
         self.rows_received += batch.num_rows
@@ -98,9 +99,10 @@ class OperatorMetrics:
     def count(self, name: str, amount: int) -> None:
         self.counters[name] = self.counters.get(name, 0) + amount
 
-    def warn(self, message: str) -> None:
-        if len(self.warnings) < MAX_WARNINGS:
-            self.warnings[message] = None
+    def warn(self, message: str, *, topic: str | None = None) -> None:
+        topic = message if topic is None else topic
+        if topic in self.warnings or len(self.warnings) < MAX_WARNINGS:
+            self.warnings[topic] = message
 
 
 class Stopwatch:

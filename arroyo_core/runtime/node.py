@@ -211,7 +211,7 @@ def _operator_report(ctx: RuntimeContext, checkpoint: bytes) -> pb.OperatorRepor
         operator_id=ctx.task_info.operator_id,
         metrics=metrics.values(),
         counters=metrics.counters,
-        warnings=list(metrics.warnings),
+        warnings=[pb.OperatorWarning(topic=topic, text=text) for topic, text in metrics.warnings.items()],
         checkpoint=checkpoint,
         levels=levels_message(ctx.levels),
     )

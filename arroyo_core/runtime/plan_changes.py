@@ -27,9 +27,8 @@ from arroyo_core.runtime.setting_changes import (
     describe_changes,
     record_settings,
 )
-from arroyo_core.state.compatibility import derive_mismatch, derive_version_mismatch
 from arroyo_core.state.merge import operators_by_id, staged_bytes, table_files
-from arroyo_core.state.table_types import uses_two_phase_commit
+from arroyo_core.state.table_types import derive_mismatch, derive_version_mismatch, uses_two_phase_commit
 
 #: The property of a checkpoint that holds the pipeline's `RecordedNodes`.
 NODES = "nodes"
@@ -99,7 +98,7 @@ class OperatorChange:
         )
 
     @property
-    def begins_anew(self) -> bool:
+    def starts_over(self) -> bool:
         """A node of the plan that takes over no state, though it is new or had some."""
         is_emptied = bool(self.dropped) and self.left_out >= {table.name for table in self.tables}
         return self.kind is ChangeKind.NEW or (self.kind is ChangeKind.INCOMPATIBLE and is_emptied)
@@ -161,7 +160,7 @@ def describe_drops(changes: Iterable[OperatorChange]) -> str:
         names = ", ".join(map(str, change.dropped))
         who = f"{change.operator_id} ({change.operator})" if change.operator else change.operator_id
         line = f"  {who}, {change.kind}: {change.reason}; it has {names}"
-        if change.is_source and change.begins_anew:
+        if change.is_source and change.starts_over:
             line += "; the source reads from its beginning"
         lines.append(line)
     return "\n".join(lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
 from arroyo_core.api import CheckpointBarrier, Clock, CommitToken, StopRequest
@@ -11,6 +12,8 @@ from arroyo_core.plugin import PluginSet
 from arroyo_core.runtime.carry import Carried
 from arroyo_core.runtime.context import Budget
 from arroyo_core.runtime.events import StopMode
+from arroyo_core.runtime.heartbeats import Beat
+from arroyo_core.state import WarmCache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +73,12 @@ class TaskEnvironment:
     is_last_attempt: bool = True
     #: Whether work may go on in threads beside the task; without, all calls to storage have one order.
     is_concurrent: bool = False
+    #: Is given, when the task begins, a function that says where it is: for whoever runs tasks in the driver's process.
+    on_begin: Callable[[Callable[[], Beat]], None] | None = None
+    #: What this host keeps of state that it has written or read; without, all is read from storage.
+    cache: WarmCache | None = None
+    #: What reads and writes several files of state at once; without, the threads of the process.
+    pool: Executor | None = None
 
 
 def source_budget(plan: Plan, *, interval_ms: int | None, rows: int | None, max_bytes: int | None) -> Budget:

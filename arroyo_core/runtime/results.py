@@ -213,5 +213,5 @@ def _watermark_us(report: pb.OperatorReport) -> int | None:
 def _metrics(report: pb.OperatorReport) -> OperatorMetrics:
     metrics = OperatorMetrics.from_values(report.metrics)
     metrics.counters = dict(report.counters)
-    metrics.warnings = dict.fromkeys(report.warnings)
+    metrics.warnings = {warning.topic: warning.text for warning in report.warnings}
     return metrics

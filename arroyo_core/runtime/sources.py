@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from arroyo_core.api import SourceCollector, SourceFinishType, SourceOperator, Watermark
 from arroyo_core.errors import OperatorError
-from arroyo_core.runtime.boundary import Boundary, operator_error
+from arroyo_core.runtime.boundary import Boundary
 from arroyo_core.runtime.chain import conform
 from arroyo_core.runtime.context import RuntimeSourceContext
 from arroyo_core.runtime.slicing import cut
@@ -95,7 +95,7 @@ class SourceNode:
             # A source that calls sys.exit must not leave the task waiting for ever.
             failure = RuntimeError(f"the source ended with {type(error).__name__}: {error}")
             failure.__traceback__ = error.__traceback__
-            collector.put(SourceEvent(self, error=operator_error(failure, self.ctx.task_info, self.ctx.epoch)))
+            collector.put(SourceEvent(self, error=self._boundary.name(failure)))
         else:
             self.finish_type = SourceFinishType(finish_type)
             collector.put(SourceEvent(self, finish_type=self.finish_type))

@@ -104,11 +104,14 @@ class JobSteps:
         self._epochs: dict[int, _Epoch] = {}
         #: An epoch of this driver's own that a failure kept from being finished, and that `restore` completed.
         self.recovered: int | None = None
+        #: What `restore`, `publish` or `commit` is at, as a clause; read from other threads.
+        self.doing = ""
         self._collectable: CheckpointMetadata | None = None
         self._collected_to = 0
 
     def restore(self) -> Restored:
         """Take the job over, if this driver has not yet, and complete a commit that was interrupted."""
+        self.doing = "the restore of the last checkpoint"
         is_restart = self._backend.generation > 0
         if not is_restart:
             self._backend.claim_generation()
@@ -149,6 +152,7 @@ class JobSteps:
 
     def publish(self, epoch: int) -> Published:
         """Make an accepted epoch exist, if what its tasks wrote is there."""
+        self.doing = f"the publication of epoch {epoch}"
         checkpoint = self._epochs[epoch].checkpoint
         try:
             self._backend.check_written(checkpoint)
@@ -255,13 +259,17 @@ class JobSteps:
 
     def _replay_commit(self, checkpoint: CheckpointMetadata) -> None:
         for operator_id, said in self._commit(checkpoint).items():
-            for warning in said.warnings:
+            for warning in said.warnings.values():
                 logger.warning("%s, commit of epoch %d: %s", operator_id, checkpoint.epoch, warning)
 
     def _commit(self, checkpoint: CheckpointMetadata) -> Mapping[str, OperatorMetrics]:
         """Have every sink commit, then mark the epoch; what they counted and warned of, by operator id."""
+
+        def begin(node_id: str) -> None:
+            self.doing = f"the commit of epoch {checkpoint.epoch} by {node_id!r}"
+
         try:
-            said = commit_epoch(self._plan, self._plugins, checkpoint, self._backend, self._clock)
+            said = commit_epoch(self._plan, self._plugins, checkpoint, self._backend, self._clock, begin=begin)
             self._backend.mark_committed(checkpoint.epoch)
         except Exception:
             # Another driver may be the reason: a sink has refused this one, or misses what that one has moved already,

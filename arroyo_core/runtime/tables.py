@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 
 from arroyo_core.api import (
     ArrowOperator,
@@ -56,8 +57,9 @@ class TableOpener:
         self,
         url: str,
         checkpoints: Mapping[str, bytes],
-        cache: WarmCache | None = None,
         *,
+        cache: WarmCache | None = None,
+        pool: Executor | None = None,
         is_concurrent: bool = False,
         incarnation: str = "",
         clock: Clock | None = None,
@@ -65,6 +67,7 @@ class TableOpener:
         self._storage: StorageProvider = get_storage_provider(url)
         self._checkpoints = checkpoints
         self._cache = cache
+        self._pool = pool
         self._is_concurrent = is_concurrent
         self._incarnation = incarnation
         self._clock = clock or SystemClock()
@@ -81,6 +84,7 @@ class TableOpener:
             storage=self._storage,
             checkpoint=checkpoint,
             cache=self._cache,
+            pool=self._pool,
             is_concurrent=self._is_concurrent,
             incarnation=self._incarnation,
             now_us=self._clock.now_us,

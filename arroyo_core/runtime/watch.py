@@ -1,4 +1,7 @@
-"""Looks how far the running epoch is; what follows from that is the controller's to decide."""
+"""Looks how far the running epoch is, and says so where the driver itself does not get on.
+
+What follows for an epoch is the controller's to decide.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import time
 from collections.abc import Callable
 from types import TracebackType
 
+from arroyo_core.api.units import format_duration_us
 from arroyo_core.errors import ArroyoError, Domain, RetryHint, StateError
 from arroyo_core.runtime.events import EpochSeen
 from arroyo_core.runtime.heartbeats import Heartbeats, describe, fingerprint
@@ -73,3 +77,44 @@ class EpochWatch:
             logger.debug("nobody can tell how far the epoch is: %s", error)
             return
         self._tell(EpochSeen(epoch, fingerprint(tasks, beats), describe(tasks, beats)))
+
+
+class StepWatch:
+    """Warns while a step of the driver itself lasts long: restoring, publishing, committing.
+
+    Nothing is cancelled: nobody can tell whether a commit that does not answer has happened.
+    """
+
+    def __init__(self, *, patience_s: float, period_s: float) -> None:
+        self._patience_s = patience_s
+        self._period_s = period_s
+        self._is_over = threading.Event()
+        #: What the step is, asked when it is told, and when it began; replaced as one.
+        self._running: tuple[Callable[[], str], float] | None = None
+
+    def begin(self, what: Callable[[], str]) -> None:
+        self._running = (what, time.monotonic())
+
+    def end(self) -> None:
+        self._running = None
+
+    def __enter__(self) -> StepWatch:
+        threading.Thread(target=self._run, name="arroyo-step-watch", daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._is_over.set()
+
+    def _run(self) -> None:
+        warned: tuple[object, float] | None = None
+        while not self._is_over.wait(self._period_s):
+            running, now = self._running, time.monotonic()
+            if running is None:
+                continue
+            since = warned[1] if warned is not None and warned[0] is running else running[1]
+            if now - since >= self._patience_s:
+                warned = (running, now)
+                lasted = format_duration_us(int(now - running[1]) * 1_000_000)
+                logger.warning("%s has not ended for %s; the job waits for it", running[0](), lasted)

@@ -71,6 +71,8 @@ class _WaveTask:
         self._is_ending = False
 
     def run(self, frames: Iterable[Frame]) -> Iterator[Frame]:
+        if self._environment.on_begin is not None:
+            self._environment.on_begin(self.beat)
         with self._heart():
             yield from self._run(frames)
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import tempfile
 import time
 from pathlib import Path
 
-FOLDER_VARIABLE = "ARROYO_CLASS_ARCHIVE"
+from arroyo_core.errors import SetupError
+from arroyo_core.local_folders import CLASS_ARCHIVE
 
 #: Raised when we start Spark so that it loads other classes: an archive is mapped with all that it has.
 _EDITION = 2
@@ -47,14 +47,14 @@ def archive_options(java: str, jars: Path) -> list[str]:
 
 def _folder() -> Path | None:
     """`ARROYO_CLASS_ARCHIVE`, or one of this user's own; None where it is `off`, or others could write to it."""
-    chosen = os.environ.get(FOLDER_VARIABLE, "")
-    if chosen == "off":
+    folder = CLASS_ARCHIVE.path()
+    if folder is None:
         return None
-    folder = Path(chosen) if chosen else Path(tempfile.gettempdir()) / f"arroyo-class-archive-{os.getuid()}"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = folder.lstat()
-    is_ours = folder.is_dir() and not folder.is_symlink() and found.st_uid == os.getuid()
-    return folder if is_ours and not found.st_mode & 0o022 else None
+    try:
+        CLASS_ARCHIVE.make(folder)
+    except SetupError:
+        return None
+    return folder
 
 
 def _key(java: str, jars: Path) -> str:

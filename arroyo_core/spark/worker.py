@@ -16,6 +16,7 @@ from arroyo_core.runtime.sources import has_left_behind
 from arroyo_core.runtime.wave import run_wave
 from arroyo_core.spark.frame_batches import batches_of, frames_of
 from arroyo_core.spark.parcels import Told
+from arroyo_core.state import default_warm_cache
 
 #: Spark's default number of tries. Where a cluster tries less often, its own error is shown instead.
 TRIES = 4
@@ -96,6 +97,8 @@ def run_task(told: Told, wave: int, frames: Iterator[Frame]) -> Iterator[Frame]:
         clock=task_clock(request),
         is_last_attempt=context.attemptNumber() >= TRIES - 1,
         is_concurrent=True,
+        # Whichever process of this host gets the subtask next continues from what this one wrote.
+        cache=default_warm_cache(),
     )
     yield from run_wave(plan, wave, request, environment, frames)
     # Spark takes a worker back only when it has read all of its input. One in which user code still runs must end.

@@ -17,6 +17,7 @@ from arroyo_core.state.config import (
 )
 from arroyo_core.state.expiring_time_key_map import ExpiringTimeKeyTable
 from arroyo_core.state.failures import EpochTakenError, FencedError, IncompatibleCheckpointError
+from arroyo_core.state.file_access import default_file_pool
 from arroyo_core.state.global_keyed_map import GlobalKeyedTable, GlobalKeyedTableCheckpointer
 from arroyo_core.state.global_keyed_view import GlobalKeyedView
 from arroyo_core.state.key_views import KeyTimeView, LastKeyValueView
@@ -93,6 +94,7 @@ __all__ = [
     "add_table_type",
     "backoff_s",
     "commit_data",
+    "default_file_pool",
     "default_warm_cache",
     "get_storage_provider",
     "global_table_config",

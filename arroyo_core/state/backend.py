@@ -236,7 +236,15 @@ class ParquetBackend(BackingStore):
         if self.storage.put_if_absent(path, seal(attempt)):
             # The epoch may have been published by another driver, and deleted as an old one, since the first look:
             # creating it again proves nothing then. A driver that took over before that must be here by now.
-            self._check_generation(attempt)
+            try:
+                self._check_generation(attempt)
+                self._ownership.check()
+            except FencedError:
+                if self._ownership.is_of_another_life(self._claimed_generations()):
+                    # The state was removed since the first look. What was just created belongs to no job, and would be
+                    # in the way of the next one.
+                    self.storage.delete(path)
+                raise
             self._ownership.mark_published()
             return attempt
         existing = self.load_checkpoint_metadata(attempt.job_id, attempt.epoch)
@@ -296,6 +304,8 @@ class ParquetBackend(BackingStore):
                 f"job {self.job_id!r}: cannot clean up epochs {old_min_epoch} to {new_min_epoch} "
                 f"with the latest at {metadata.epoch}"
             )
+        # A job that was started again on removed state counts its generations and epochs from 1, as this one did.
+        self._ownership.check()
         plan = self.plan_cleanup(new_min_epoch, last_epoch=metadata.epoch)
         for path in plan.metadata:
             self.storage.delete(path)

@@ -19,7 +19,6 @@ import hmac
 import os
 import secrets
 import struct
-import tempfile
 import threading
 import time
 import zlib
@@ -34,12 +33,13 @@ import pyarrow as pa
 
 from arroyo_core.errors import SetupError
 from arroyo_core.ids import TaskInfo
+from arroyo_core.local_folders import STATE_CACHE
 from arroyo_core.proto.state_pb2 import StateFile
 from arroyo_core.state import paths
 from arroyo_core.state.cache_sweep import ENTRY_SUFFIX, UNFINISHED_PREFIX, CacheLimits, dead_entries, sweep
 
 DEFAULT_MAX_BYTES = 8 * 1024**3
-FOLDER_VARIABLE = "ARROYO_STATE_CACHE"
+FOLDER_VARIABLE = STATE_CACHE.variable
 MAX_BYTES_VARIABLE = "ARROYO_STATE_CACHE_BYTES"
 
 #: Tables up to this size are also kept in the memory of the process, this many bytes of them in all.
@@ -83,13 +83,7 @@ class WarmCache:
     def __init__(self, folder: str | Path, *, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
         self.folder = Path(folder)
         self.max_bytes = max_bytes
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = self.folder.stat()
-        if found.st_uid != os.getuid() or found.st_mode & 0o077:
-            raise SetupError(
-                f"the state cache {self.folder} must belong to this user and be closed to others (mode 700); "
-                f"set {FOLDER_VARIABLE} to another folder, or to 'off'"
-            )
+        STATE_CACHE.make(self.folder)
         self._secret = self._load_secret()
         self._boot_id = _BOOT_ID.read_bytes().strip() if _BOOT_ID.exists() else b""
         self._lock = threading.Lock()
@@ -287,20 +281,12 @@ class Shelf:
         return self._operator_folder.with_name(f"{self._operator_folder.name}-{subtask}")
 
 
-def cache_folder() -> Path | None:
-    """Where the cache of this user and host is, or will be; None where `ARROYO_STATE_CACHE` is `off`."""
-    chosen = os.environ.get(FOLDER_VARIABLE, "")
-    if chosen == "off":
-        return None
-    return Path(chosen) if chosen else Path(tempfile.gettempdir()) / f"arroyo-state-cache-{os.getuid()}"
-
-
 def default_warm_cache() -> WarmCache | None:
     """The cache of this user and host; None where `ARROYO_STATE_CACHE` is `off` or the folder is not ours.
 
     One per process and setting.
     """
-    folder = cache_folder()
+    folder = STATE_CACHE.path()
     max_bytes = int(os.environ.get(MAX_BYTES_VARIABLE, DEFAULT_MAX_BYTES))
     return None if folder is None else _default(folder, max_bytes, os.getpid())
 
@@ -310,7 +296,7 @@ def _default(folder: Path, max_bytes: int, _pid: int) -> WarmCache | None:
     try:
         return WarmCache(folder, max_bytes=max_bytes)
     except (OSError, SetupError):
-        if os.environ.get(FOLDER_VARIABLE):
+        if STATE_CACHE.is_chosen:
             raise
         return None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeVar
@@ -26,12 +26,25 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 
+def default_file_pool() -> Executor:
+    """The threads of this process that read and write files of state."""
+    return _pool(os.getpid())
+
+
+@lru_cache(maxsize=1)
+def _pool(_pid: int) -> ThreadPoolExecutor:
+    # A forked worker has none of its parent's threads, hence the process id.
+    return ThreadPoolExecutor(16, thread_name_prefix="state-files")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileAccess:
     """Storage and identity of one subtask; counts what was read."""
 
     storage: StorageProvider
     task_info: TaskInfo
+    #: What reads and writes several files at once.
+    pool: Executor = field(default_factory=default_file_pool)
     cache: Shelf | None = None
     #: Write in threads also where the store is a disk: several files wait for it together.
     is_concurrent: bool = False
@@ -41,7 +54,7 @@ class FileAccess:
     def for_each(self, items: Sequence[A], read: Callable[[A], T]) -> list[T]:
         """`read` of each file, or of what stands for it, in order."""
         if self.storage.is_remote and len(items) > 1:
-            return list(_pool(os.getpid()).map(read, items))
+            return list(self.pool.map(read, items))
         return [read(item) for item in items]
 
     def read(
@@ -117,7 +130,7 @@ class FileAccess:
 
     def _store(self, path: str, data: bytes | memoryview) -> None:
         if self.storage.is_remote or self.is_concurrent:
-            self._writes.append(_pool(os.getpid()).submit(self.storage.write, path, data))
+            self._writes.append(self.pool.submit(self.storage.write, path, data))
         else:
             self.storage.write(path, data)
 
@@ -127,9 +140,3 @@ class FileAccess:
         self._writes.clear()
         for write in writes:
             write.result()
-
-
-@lru_cache(maxsize=1)
-def _pool(_pid: int) -> ThreadPoolExecutor:
-    # A forked worker has none of its parent's threads, hence the process id.
-    return ThreadPoolExecutor(16, thread_name_prefix="state-files")

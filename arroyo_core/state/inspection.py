@@ -1,4 +1,4 @@
-"""Looking into checkpoints: what there is, whether it is whole, what tables hold, what changed."""
+"""Looking into checkpoints: what there is, what tables hold, what changed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from arroyo_core.state.protocol import JobFacts
 from arroyo_core.state.storage import StorageProvider
 from arroyo_core.state.table import Table, TableOpening
 from arroyo_core.state.table_types import table_class, type_name
-from arroyo_core.state.verification import Verifier
 
 #: The column of a diff that says what happened to a row: `+` it came, `-` it went.
 CHANGE_COLUMN = "_change"
@@ -136,12 +135,6 @@ def summarize_tables(metadata: CheckpointMetadata) -> list[TableSummary]:
                 )
             )
     return found
-
-
-def verify_checkpoint(backend: ParquetBackend, epoch: int) -> tuple[int, list[str]]:
-    """Read everything of an epoch; returns the number of data files and what is wrong, file by file."""
-    verdict = Verifier(backend).verify(epoch)
-    return verdict.files, list(verdict.problems)
 
 
 def read_table(storage: StorageProvider, metadata: CheckpointMetadata, operator_id: str, table: str) -> pa.Table:

@@ -10,7 +10,7 @@ the two apart, created after an incarnation's first checkpoint and before its fi
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from arroyo_core.proto.state_pb2 import CheckpointMetadata, GenerationClaim
 from arroyo_core.state import paths
@@ -70,6 +70,17 @@ class Ownership:
                 f"job {self._job_id!r}: generation {generation} is another driver's now: {place} was removed, and the "
                 "job started again, while this driver ran; it must stop"
             )
+
+    def is_of_another_life(self, generations: Iterable[int]) -> bool:
+        """Whether the state was removed since the claim: no claim is there, or the newest is of another incarnation."""
+        if self._claim is None:
+            return False
+        newest = max(generations, default=0)
+        try:
+            return self._claimed_incarnation(newest) != self._claim.incarnation
+        except MissingFileError:
+            # A driver that came after it has cleaned up.
+            return False
 
     def mark_published(self) -> None:
         """Note that the incarnation has a checkpoint; called before its first commit. Twice is as good as once."""

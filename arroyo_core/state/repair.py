@@ -128,7 +128,7 @@ class Repair:
         return plan
 
     def check_quiet(self, quiet_us: int) -> None:
-        """Raise `RepairError` if a driver may be running: the job finished, or nothing has stirred for `quiet_us`.
+        """Raise `RepairError` if a driver may be running: the job finished, or nothing was written for `quiet_us`.
 
         Nobody can know: a driver that waits for its sources leaves no sign. What it does later fails, see above.
         """

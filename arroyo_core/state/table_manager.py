@@ -6,7 +6,7 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -25,10 +25,9 @@ from arroyo_core.proto.state_pb2 import (
 from arroyo_core.state.backend import ParquetBackend
 from arroyo_core.state.cache import WarmCache
 from arroyo_core.state.compaction import CompactionPolicy, choose_compaction
-from arroyo_core.state.compatibility import derive_mismatch
 from arroyo_core.state.expiring_time_key_map import ExpiringTimeKeyTable
 from arroyo_core.state.failures import IncompatibleCheckpointError, NoRegisteredTableError, WrongTableKindError
-from arroyo_core.state.file_access import FileAccess
+from arroyo_core.state.file_access import FileAccess, default_file_pool
 from arroyo_core.state.files import ReadCounts
 from arroyo_core.state.global_keyed_map import GlobalKeyedTable
 from arroyo_core.state.global_keyed_view import GlobalKeyedView
@@ -46,7 +45,7 @@ from arroyo_core.state.messages import (
 from arroyo_core.state.partitioned import PartitionedKeyedView
 from arroyo_core.state.storage import StorageProvider
 from arroyo_core.state.table import Table, TableCheckpointer, TableOpening
-from arroyo_core.state.table_types import table_class, type_name
+from arroyo_core.state.table_types import derive_mismatch, table_class, type_name
 from arroyo_core.state.time_views import ExpiringTimeKeyView
 
 TableT = TypeVar("TableT", bound=Table[Any])
@@ -101,6 +100,7 @@ class TableManager(StateTables):
         checkpoint: OperatorCheckpointMetadata | None,
         compaction: CompactionPolicy | None = None,
         cache: WarmCache | None = None,
+        pool: Executor | None = None,
         is_concurrent: bool = False,
         now_us: Callable[[], int] = lambda: time.time_ns() // 1000,
         incarnation: str = "",
@@ -109,14 +109,21 @@ class TableManager(StateTables):
 
         Raises `IncompatibleCheckpointError` if the checkpoint has a table that is not declared, or
         declares one otherwise. A newly declared table starts empty. With a `cache` (see
-        `default_warm_cache`) files that this host has written or read are not read again. `incarnation` is the job's.
+        `default_warm_cache`) files that this host has written or read are not read again. The `pool` reads and
+        writes several files at once; without one, the threads of the process. `incarnation` is the job's.
         """
         files = _check_compatible(task_info, tables, checkpoint) if checkpoint is not None else {}
         shelf = cache.shelf(storage.url, task_info) if cache is not None else None
         if shelf is not None and checkpoint is not None:
             live = [file for table in files.values() for file in table]
             shelf.retain(live, epoch=checkpoint.operator_metadata.epoch)
-        access = FileAccess(storage=storage, task_info=task_info, cache=shelf, is_concurrent=is_concurrent)
+        access = FileAccess(
+            storage=storage,
+            task_info=task_info,
+            pool=pool or default_file_pool(),
+            cache=shelf,
+            is_concurrent=is_concurrent,
+        )
         return cls(
             task_info=task_info,
             tables=tables,
@@ -154,10 +161,11 @@ class TableManager(StateTables):
 
     @property
     def state_id(self) -> str:
-        identity = f"{self._access.storage.url}\n{self.task_info.job_id}"
+        url = self._access.storage.url
+        identity = f"{url}\n{self.task_info.job_id}"
         if self._incarnation:
             # An epoch of before there were incarnations is committed under the name by which it was staged.
-            identity += f"\n{self._incarnation}"
+            identity = f"{url.removeprefix('file://')}\n{self.task_info.job_id}\n{self._incarnation}"
         return hashlib.sha256(identity.encode()).hexdigest()[:12]
 
     @property

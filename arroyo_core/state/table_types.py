@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from arroyo_core.errors import StateError
 from arroyo_core.plugin import installed_plugins
-from arroyo_core.proto.state_pb2 import TableConfig
+from arroyo_core.proto.state_pb2 import StateFile, TableConfig
 from arroyo_core.state.expiring_time_key_map import ExpiringTimeKeyTable
 from arroyo_core.state.global_keyed_map import GlobalKeyedTable
 from arroyo_core.state.table import Table
@@ -51,6 +52,21 @@ def type_name(table_type: int) -> str:
 def uses_two_phase_commit(config: TableConfig) -> bool:
     """Whether the table carries commit data."""
     return table_class(config.table_type).uses_two_phase_commit(config)
+
+
+def derive_mismatch(written: TableConfig, declared: TableConfig) -> str | None:
+    """What of a table's kind or columns changed since a checkpoint, as the end of a sentence about it; else None."""
+    if declared.table_type != written.table_type:
+        return f"is {type_name(written.table_type)} in the checkpoint, and declared as {type_name(declared.table_type)}"
+    return table_class(declared.table_type).derive_mismatch(written, declared)
+
+
+def derive_version_mismatch(files: Iterable[StateFile], declared: TableConfig) -> str | None:
+    """As `derive_mismatch`, for values of a version that the code does not know yet."""
+    written = max((file.state_version for file in files), default=0)
+    if written <= declared.state_version:
+        return None
+    return f"holds state of version {written}, and this code reads up to version {declared.state_version}"
 
 
 def _known(table_type: int) -> type[Table[Any]] | None:

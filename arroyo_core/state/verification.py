@@ -89,7 +89,7 @@ class Verifier:
         try:
             reader = pq.ParquetFile(pa.BufferReader(data))
         except pa.ArrowException as error:
-            yield f"{name} is not Parquet file: {error}"
+            yield f"{name} is not a Parquet file: {error}"
             return
         yield from (f"{name} {problem}" for problem in _misfits(file, config, reader))
 

@@ -16,17 +16,16 @@ import os
 import re
 import secrets
 import stat
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from arroyo_core.errors import SetupError
+from arroyo_core.local_folders import UDF_CACHE
 from arroyo_core.udf.bundle import sha256_of
 from arroyo_core.udf.failures import DigestMismatchError
 
 DEFAULT_MAX_BYTES = 1024**3
-FOLDER_VARIABLE = "ARROYO_UDF_CACHE"
 MAX_BYTES_VARIABLE = "ARROYO_UDF_CACHE_BYTES"
 
 #: A transfer that was cut shows as another digest: once more may help.
@@ -48,14 +47,7 @@ class ArtifactCache:
         """Raises `SetupError` for a folder that others could write to, `OSError` for one that cannot be made."""
         self.folder = Path(folder)
         self.max_bytes = max_bytes
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Not through a link: whoever made it could point it elsewhere later.
-        found = self.folder.lstat()
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-            raise SetupError(
-                f"the UDF cache {self.folder} must be a folder of this user, closed to others (mode 700); "
-                f"set {FOLDER_VARIABLE} to another folder, or to 'off'"
-            )
+        UDF_CACHE.make(self.folder)
 
     def load(self, sha256: str, fetch: Callable[[], bytes], *, what: str) -> bytes:
         """The artifact with this digest: from the folder, else what `fetch` gives, which is kept then.
@@ -115,11 +107,11 @@ class ArtifactCache:
             return None
         except OSError:
             # A link, most likely: never followed.
-            self._discard(path, "is no plain file")
+            self._discard(path, "is not a regular file")
             return None
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
-            self._discard(path, "is no plain file")
+            self._discard(path, "is not a regular file")
             return None
         with os.fdopen(descriptor, "rb") as file:
             try:
@@ -233,14 +225,13 @@ def default_artifact_cache() -> ArtifactCache | None:
 
     A folder that was chosen must be fit for use: else `SetupError`.
     """
-    chosen = os.environ.get(FOLDER_VARIABLE, "")
-    if chosen == "off":
+    folder = UDF_CACHE.path()
+    if folder is None:
         return None
-    folder = Path(chosen) if chosen else Path(tempfile.gettempdir()) / f"arroyo-udf-cache-{os.getuid()}"
     try:
         return ArtifactCache(folder, max_bytes=_max_bytes())
     except (OSError, SetupError) as error:
-        if chosen:
+        if UDF_CACHE.is_chosen:
             raise SetupError(f"the UDF cache {folder} cannot be used: {error}") from error
         logger.warning("UDF bundles are not cached: %s", error)
         return None

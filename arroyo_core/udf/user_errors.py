@@ -32,12 +32,12 @@ def raised(udf: UserFunction, error: BaseException, *, sample: str = "") -> UdfE
 
 
 def show_row(names: Sequence[str], values: Sequence[object]) -> str:
-    """The arguments of one call, each cut to a bearable length; without values where these are to be kept secret."""
+    """The arguments of one call, each cut to a short text; without values where these are to be kept secret."""
     return ", ".join(f"{name}={show_value(value)}" for name, value in zip(names, values, strict=False))
 
 
 def show_value(value: object) -> str:
-    """A value for an error, cut to a bearable length; hidden where values are to be kept secret."""
+    """A value for an error, cut to a short text; hidden where values are to be kept secret."""
     if _is_redacted():
         return "(hidden)"
     try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 import json
-import os
 import shutil
 import sys
 import tempfile
@@ -136,8 +135,6 @@ def resident_bytes(field: str) -> int:
 
 
 def main() -> None:
-    # What is kept on disk would be mapped into memory, and counted.
-    os.environ["ARROYO_STATE_CACHE"] = "off"
     step, name, keys, folder, *result = sys.argv[1:]
     case = case_of(name)
     if step == "fill":

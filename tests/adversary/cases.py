@@ -140,5 +140,4 @@ def settings(folder: Path) -> Iterator[None]:
         patch.chdir(folder)
         patch.setattr(arroyo_nexmark.source, "BATCH_ROWS", nexmark_place.BATCH_ROWS)
         patch.syspath_prepend(str(ROOT / "tests" / "golden" / "functions"))
-        patch.setenv("ARROYO_STATE_CACHE", "off")
         yield

@@ -50,6 +50,10 @@ class Kill:
     #: Chooses among those that could be killed.
     choice: float
 
+    @property
+    def deed(self) -> str:
+        return f"kill: {self.target}"
+
     def choose(self, candidates: Sequence[T]) -> T:
         return candidates[int(self.choice * len(candidates))]
 

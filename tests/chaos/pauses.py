@@ -12,7 +12,7 @@ from .kills import MAX_DELAY_S, last_moment
 
 T = TypeVar("T")
 
-#: Longer than every timeout that `TIMEOUTS` and `CLUSTER_TIMEOUTS` set.
+#: Longer than every timeout below.
 SHORTEST_S, LONGEST_S = 8.0, 13.0
 
 #: Of the driver and its executors; by default a pause would have to take minutes.
@@ -25,6 +25,9 @@ TIMEOUTS = {
 
 #: Of the master and its workers: when a worker counts as lost.
 CLUSTER_TIMEOUTS = {"spark.worker.timeout": "5"}
+
+#: Of the job: when an epoch without progress is cancelled.
+EPOCH_TIMEOUT = "7s"
 
 
 class Sleeper(StrEnum):
@@ -64,6 +67,10 @@ class Pause:
     duration_s: float
     #: Chooses among those that could be paused.
     choice: float
+
+    @property
+    def deed(self) -> str:
+        return f"pause for {self.duration_s:.0f} s: {self.target}"
 
     def choose(self, candidates: Sequence[T]) -> T:
         return candidates[int(self.choice * len(candidates))]

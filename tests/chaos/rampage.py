@@ -69,10 +69,8 @@ class Rampage:
         try:
             for number, planned in enumerate(blows, start=1):
                 self._do(planned)
-                deed = "kill" if isinstance(planned, Kill) else f"pause for {planned.duration_s:.0f} s"
                 print(
-                    f"{self._elapsed_s():6.1f} s  epoch {self._epoch():4}  {number} of {len(blows)}: {deed}: "
-                    f"{planned.target}",
+                    f"{self._elapsed_s():6.1f} s  epoch {self._epoch():4}  {number} of {len(blows)}: {planned.deed}",
                     flush=True,
                 )
             self._wait("the job to finish", lambda: self._supervisor.is_finished)
@@ -85,9 +83,7 @@ class Rampage:
         return self._outcome
 
     def _do(self, planned: Kill | Pause) -> None:
-        self._wait(f"epoch {planned.after_epoch}", lambda: self._epoch() >= planned.after_epoch, may_finish=False)
-        due = time.monotonic() + planned.delay_s
-        self._wait("the moment", lambda: time.monotonic() >= due, may_finish=False)
+        self._wait_for_moment(planned)
         if isinstance(planned, Kill):
             self._wait(f"a {planned.target} to kill", lambda: self._strike(planned), may_finish=False)
             self._outcome.kills[planned.target] += 1
@@ -97,6 +93,11 @@ class Rampage:
         else:
             self._wait(f"a {planned.target} to pause", lambda: self._pause(planned), may_finish=False)
         self._outcome.pauses[planned.target] += 1
+
+    def _wait_for_moment(self, planned: Kill | Pause) -> None:
+        self._wait(f"epoch {planned.after_epoch}", lambda: self._epoch() >= planned.after_epoch, may_finish=False)
+        due = time.monotonic() + planned.delay_s
+        self._wait("the moment", lambda: time.monotonic() >= due, may_finish=False)
 
     def _pause(self, planned: Pause) -> bool:
         """Whether there was something to pause; it goes on by itself, when its time has come."""

@@ -96,6 +96,7 @@ class Supervisor:
     def __init__(self, arguments: Sequence[str], folder: Path) -> None:
         self._command = [str(Path(sys.executable).with_name("arroyo")), "run", *arguments]
         self._folder = folder
+        self._parallelism: list[str] = []
         self.starts = 0
         #: How often the driver ended by itself with an error.
         self.failures = 0
@@ -136,6 +137,11 @@ class Supervisor:
         self.stop()
         self._process = self._start()
 
+    def rescale(self, parallelism: int) -> None:
+        """The same, and it goes on with so many subtasks; also when it is started again later."""
+        self._parallelism = ["--parallelism", str(parallelism)]
+        self.kill()
+
     def replace(self) -> Asleep:
         """Pause the driver with its JVM, and start another one for the same job; the first one, for `wake`."""
         asleep = Asleep(self._process, self.log)
@@ -157,7 +163,7 @@ class Supervisor:
         self.starts += 1
         with self.log.open("wb") as out:
             return subprocess.Popen(
-                self._command,
+                [*self._command, *self._parallelism],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,

@@ -10,7 +10,7 @@ import pytest
 from ..integration.servers import standalone_cluster
 from ..integration.tally import Tally
 from .kills import epochs_for, plan_kills
-from .pauses import CLUSTER_TIMEOUTS, TIMEOUTS, plan_pauses
+from .pauses import CLUSTER_TIMEOUTS, EPOCH_TIMEOUT, TIMEOUTS, plan_pauses
 from .rampage import Rampage
 
 KILLS = int(os.environ.get("CHAOS_KILLS") or 15)
@@ -35,7 +35,7 @@ def show(request):
 def test_a_job_whose_processes_are_killed_and_paused_at_random_is_exact(tmp_path, show):
     show(f"\nchaos: {REPEAT}")
     epochs = epochs_for(KILLS, PAUSES)
-    job = Tally.of_epochs(epochs, has_latest=True)
+    job = Tally.of_epochs(epochs, has_latest=True, timeout=EPOCH_TIMEOUT)
     blows = sorted(
         [*plan_kills(SEED, KILLS, epochs, PAUSES), *plan_pauses(SEED, PAUSES, epochs)],
         key=lambda blow: blow.after_epoch,

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from .kills import QUIET_EPOCHS, Target, epochs_for, last_moment, plan_kills
-from .pauses import CLUSTER_TIMEOUTS, LONGEST_S, SHARES, SHORTEST_S, TIMEOUTS, Sleeper, plan_pauses
+from .pauses import CLUSTER_TIMEOUTS, EPOCH_TIMEOUT, LONGEST_S, SHARES, SHORTEST_S, TIMEOUTS, Sleeper, plan_pauses
 
 
 def test_the_same_seed_gives_the_same_kills_and_another_one_gives_others():
@@ -48,7 +48,7 @@ def test_everything_is_paused_and_long_enough():
     pauses = plan_pauses(1, 100, epochs_for(300, 100))
     assert {pause.target for pause in pauses} == set(Sleeper) == set(SHARES)
     assert sum(SHARES.values()) == pytest.approx(1)
-    timeouts = [*TIMEOUTS.values(), *CLUSTER_TIMEOUTS.values()]
+    timeouts = [*TIMEOUTS.values(), *CLUSTER_TIMEOUTS.values(), EPOCH_TIMEOUT]
     assert max(int(value.rstrip("s")) for value in timeouts) < SHORTEST_S
     assert all(SHORTEST_S <= pause.duration_s <= LONGEST_S for pause in pauses)
 

@@ -36,6 +36,5 @@ def folder(monkeypatch: pytest.MonkeyPatch, written: tuple[Path, Tables]) -> Ite
 
 
 @pytest.fixture(autouse=True)
-def _functions_and_a_cold_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+def _functions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).parent / "functions"))
-    monkeypatch.setenv("ARROYO_STATE_CACHE", "off")

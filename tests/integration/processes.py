@@ -34,7 +34,8 @@ class Process:
     @property
     def is_python_daemon(self) -> bool:
         """The daemon that forks Python workers, or one of these: they share a command line."""
-        return "arroyo_core.spark.daemon_entry" in self.command
+        entries = ("arroyo_core.spark.daemon_entry", "arroyo_core.spark.ready_daemon")
+        return any(entry in self.command for entry in entries)
 
 
 def session_processes(session: int) -> list[Process]:

@@ -14,7 +14,8 @@ from arroyo_testing import run_in_process
 
 from arroyo_core.plugin import discover
 from arroyo_core.state import ParquetBackend, get_storage_provider
-from arroyo_core.state.inspection import read_table, verify_checkpoint
+from arroyo_core.state.inspection import read_table
+from arroyo_core.state.verification import Verifier
 
 JOB = "tally"
 KEYS = 64
@@ -30,7 +31,7 @@ START = "2015-07-15T00:00:00Z"
 PIPELINE = """
 name: {job}
 parallelism: 2
-checkpoint: {{url: {folder}/state, interval: 1h, rows: {rows}, keep: 4}}
+checkpoint: {{url: {folder}/state, interval: 1h, rows: {rows}, keep: 4, timeout: {timeout}}}
 nodes:
   - id: bids
     operator: nexmark.source
@@ -86,6 +87,8 @@ class Tally:
     has_latest: bool = False
     #: The epoch before whose commit there the driver stops itself, once; 0 for none.
     pause_epoch: int = 0
+    #: After how long without progress an epoch is cancelled.
+    timeout: str = "10m"
 
     @classmethod
     def of_epochs(
@@ -96,6 +99,7 @@ class Tally:
         rate: int = 40_000,
         has_latest: bool = False,
         pause_epoch: int = 0,
+        timeout: str = "10m",
     ) -> Tally:
         """About so many epochs: each ends when each of the four source subtasks has given its share."""
         return cls(
@@ -104,6 +108,7 @@ class Tally:
             rate=rate,
             has_latest=has_latest,
             pause_epoch=pause_epoch,
+            timeout=timeout,
         )
 
     def write(self, folder: Path, *, is_paced: bool = True) -> Path:
@@ -167,6 +172,7 @@ class Tally:
             "keys": KEYS,
             "start": START,
             "window_ms": WINDOW_MS,
+            "timeout": self.timeout,
         }
 
 
@@ -199,7 +205,7 @@ def read_state(folder: Path) -> dict[str, pa.Table]:
     """The tables of the operator and of the sources at the last checkpoint, every file of which is whole."""
     backend = ParquetBackend(get_storage_provider((folder / "state").as_uri()), JOB)
     epoch = backend.list_epochs()[-1]
-    _, problems = verify_checkpoint(backend, epoch)
+    problems = Verifier(backend).verify(epoch).problems
     assert not problems, problems
     metadata = backend.load_checkpoint_metadata(JOB, epoch)
     tables = {name: read_table(backend.storage, metadata, JOB, name) for name in ("windows", "greatest", "totals")}

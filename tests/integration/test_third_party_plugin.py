@@ -147,14 +147,50 @@ def test_run_executes_the_operator_on_spark(arroyo, pipeline, tmp_path):
     assert sorted(written.column("counter").to_pylist()) == list(range(1000))
 
 
-def test_a_plugin_made_from_the_template_passes_its_own_tests(tmp_path):
-    arroyo = Path(sys.executable).with_name("arroyo")
-    make = [str(arroyo), "new", "plugin", "arroyo-acme", "--into", str(tmp_path)]
-    subprocess.run(make, check=True, capture_output=True)
-    made, site = tmp_path / "arroyo-acme", tmp_path / "site"
-    install(made, site)
-    command = [sys.executable, "-m", "pytest", "-q", "-c", str(ROOT / "pyproject.toml"), str(made / "tests")]
+#: Every kind that `arroyo new` makes a distribution of, with a name for it.
+KINDS = {
+    "plugin": "arroyo-acme",
+    "source": "acme-source",
+    "sink": "acme-sink",
+    "operator": "acme-operator",
+    "udf": "acme-functions",
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A distribution of each kind, all installed in one folder; and the folder."""
+    folder, site = tmp_path_factory.mktemp("made"), tmp_path_factory.mktemp("made_site")
+    for kind, name in KINDS.items():
+        make = [str(Path(sys.executable).with_name("arroyo")), "new", kind, name, "--into", str(folder)]
+        subprocess.run(make, check=True, capture_output=True)
+        install(folder / name, site)
+    return folder, site
+
+
+def test_what_is_made_from_the_templates_is_found_where_it_is_installed(made):
+    folder, site = made
+    command = [str(Path(sys.executable).with_name("arroyo")), "plugins", "--format", "json"]
     environment = {**os.environ, "PYTHONPATH": str(site)}
-    answer = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    answer = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    for name in (
+        "acme.running_count",
+        "acme_source.feed",
+        "acme_sink.ledger",
+        "acme_operator.totals",
+        "acme_functions_share",
+    ):
+        assert name in answer.stdout
+
+
+def test_what_is_made_from_the_templates_passes_its_own_tests(made):
+    folder, site = made
+    # Of all at once, so that what they share is loaded once.
+    tests = [str(folder / name / "tests") for name in KINDS.values()]
+    settings = ["-c", str(ROOT / "pyproject.toml"), f"--rootdir={folder}"]
+    command = [sys.executable, "-m", "pytest", "-q", "-rA", *settings, *tests]
+    environment = {**os.environ, "PYTHONPATH": str(site)}
+    answer = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stdout + answer.stderr
-    assert "passed" in answer.stdout
+    for name in KINDS.values():
+        assert f"PASSED {name}/tests/test_" in answer.stdout

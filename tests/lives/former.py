@@ -79,7 +79,6 @@ def run(*, parallelism: int | None = None, epochs: int | None = None) -> JobResu
 
 
 if __name__ == "__main__":
-    os.environ["ARROYO_STATE_CACHE"] = "off"
     os.chdir(sys.argv[1])
     make_orders()
     if run(epochs=EPOCHS) is not None:

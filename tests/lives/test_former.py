@@ -17,7 +17,6 @@ FIXTURES = Path(__file__).parent / "fixtures"
 
 @pytest.fixture
 def folder(monkeypatch):
-    monkeypatch.setenv("ARROYO_STATE_CACHE", "off")
     with empty_folder() as path:
         monkeypatch.chdir(path)
         make_orders()
@@ -53,3 +52,8 @@ def test_a_job_whose_progress_all_subtasks_read_goes_on(folder, parallelism):
 @pytest.mark.parametrize("parallelism", [2, 3])
 def test_a_job_whose_defaults_stood_in_the_code_of_its_operators_goes_on(folder, parallelism):
     check_goes_on(folder, "omitted-defaults", parallelism=parallelism)
+
+
+@pytest.mark.parametrize("parallelism", [2, 3])
+def test_a_job_of_the_core_that_had_everything_in_it_goes_on(folder, parallelism):
+    check_goes_on(folder, "before-distributions", parallelism=parallelism)

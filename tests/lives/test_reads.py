@@ -76,7 +76,6 @@ def reads_per_epoch(monkeypatch):
     def measure(parallelism: int) -> float:
         with empty_folder() as folder, pytest.MonkeyPatch.context() as patch:
             patch.chdir(folder)
-            patch.setenv("ARROYO_STATE_CACHE", "off")
             make_orders()
             Path("pipeline.yaml").write_text(PIPELINE)
             counts = []

@@ -26,9 +26,8 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.fixture(autouse=True)
-def _small_batches_and_a_cold_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arroyo_nexmark.source, "BATCH_ROWS", BATCH_ROWS)
-    monkeypatch.setenv("ARROYO_STATE_CACHE", "off")
 
 
 @pytest.fixture(scope="session")

@@ -106,8 +106,9 @@ def test_every_requirement_of_every_distribution_and_tool_is_pinned():
 
 
 def test_protobuf_is_required_at_least_as_new_as_the_generated_code():
-    template = load_tool("distributions").Distribution("_template", ROOT / "plugins" / "_template")
-    for distribution in (*DISTRIBUTIONS, template):
+    folders = [ROOT / "plugins" / "_template", *(ROOT / "plugins" / "_templates").iterdir()]
+    templates = [load_tool("distributions").Distribution(folder.name, folder) for folder in folders]
+    for distribution in (*DISTRIBUTIONS, *templates):
         made_with = {
             tuple(map(int, version.split(".")))
             for package in distribution.packages

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pytest
 from google.protobuf import struct_pb2
 
+from arroyo_core.state.global_keyed_map import MAX_INLINE_BYTES
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
@@ -54,6 +56,11 @@ def test_the_functions_in_udfs_are_declared_as_shown():
     batch = pa.record_batch({"word": ["a", "b"]})
     stamped = names["stamped"]
     assert stamped.evaluate(batch, stamped.derive_schema(batch.schema)).column("seen_at").null_count == 0
+
+
+@pytest.mark.parametrize("page", ["outside-services.md", "write-a-sink.md", "state-format.md"])
+def test_the_limit_of_what_is_staged_in_metadata_is_the_one_that_pages_give(page):
+    assert f"{MAX_INLINE_BYTES // 1024} KiB" in (ROOT / "docs" / page).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=document_id)

@@ -22,6 +22,7 @@ PAGES = [
     "docs/on-a-cluster.md",
     "docs/on-s3.md",
     "docs/on-spark-connect.md",
+    "docs/outside-services.md",
     "docs/read-output.md",
     "docs/read-state.md",
     "docs/ship-functions.md",
@@ -52,6 +53,7 @@ RUN_BY = {
     "docs/trouble.md": "tests/unit/cli/test_trouble_docs.py",
     "docs/tutorial.md": "tests/integration/test_tutorial.py",
     "docs/udfs.md": "tests/unit/test_packaging_documents.py",
+    "docs/write-a-format.md": "tests/unit/plugin/test_write_a_format.py",
     "docs/write-a-plugin.md": "tests/unit/test_packaging_documents.py",
 }
 

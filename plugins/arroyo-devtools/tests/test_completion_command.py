@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from arroyo_devtools.completion.words import Kind, read_commands
+from arroyo_devtools.completion import completion_script
 
 from arroyo_core.cli.main import _parser, main
 
@@ -44,7 +44,7 @@ def complete(script):
         asked = [BASH, "--norc", "--noprofile", "-c", ASK, "bash", "arroyo", *words]
         found = subprocess.run(asked, check=True, capture_output=True, text=True, env=environment, cwd=cwd)
         assert found.stderr == ""
-        return found.stdout.split()
+        return found.stdout.splitlines() if found.stdout.strip() else []
 
     return call
 
@@ -88,6 +88,12 @@ def test_files_and_folders_are_completed(complete, tmp_path):
     assert complete("udf", "build", "-o", "p", cwd=tmp_path) == ["parts"]
 
 
+def test_a_name_with_a_blank_is_one_name(complete, tmp_path):
+    (tmp_path / "my pipeline.yaml").touch()
+    (tmp_path / "pipeline.yaml").touch()
+    assert complete("lint", "my pi", cwd=tmp_path) == ["my pipeline.yaml"]
+
+
 def test_a_value_that_is_called_like_a_command_is_none(complete):
     assert complete("lint", "plan", "--par") == []
     assert complete("plan", "--set", "run", "--fo") == ["--format"]
@@ -105,21 +111,69 @@ def test_names_of_operators_are_those_that_are_installed(capsys):
     assert "std.filter" in found
 
 
-@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def options_of(parser, path=()):
+    """Every command below a parser, with the options that its help shows."""
+    yield (
+        path,
+        [option for action in parser._actions if action.help != argparse.SUPPRESS for option in action.option_strings],
+    )
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, command in action.choices.items():
+                yield from options_of(command, (*path, name))
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_every_command_and_option_is_in_every_script(script, shell):
     text = script(shell).read_text()
-    for command in read_commands(_parser()):
-        assert command.name in text
-        for option in command.options:
-            assert all(flag.lstrip("-") in text for flag in option.flags)
-    assert "--operators" in text
+    for path, options in options_of(_parser()):
+        assert all(name in text for name in path)
+        assert all(option.lstrip("-") in text for option in options)
+    assert "completion --operators" in text
 
 
-def test_the_script_for_zsh_is_one_that_bash_reads_too(script):
-    if BASH is None:
-        pytest.skip("there is no bash")
-    subprocess.run([BASH, "-n", str(script("zsh"))], check=True)
+def test_fish_completes_commands_options_choices_files_and_operators(script, tmp_path):
+    fish = shutil.which("fish")
+    if fish is None:
+        pytest.skip("there is no fish")
+    (tmp_path / "pipeline.yaml").touch()
+    program = tmp_path / "bin" / "arroyo"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\nexec '{sys.executable}' -m arroyo_core \"$@\"\n")
+    program.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+
+    def complete(line):
+        asked = [fish, "--no-config", "-c", f"source {script('fish')}; complete -C {line!r}"]
+        found = subprocess.run(asked, check=True, capture_output=True, text=True, env=environment, cwd=tmp_path)
+        return [candidate.partition("\t")[0] for candidate in found.stdout.splitlines()]
+
+    assert complete("arroyo val") == ["validate"]
+    assert complete("arroyo udf bu") == ["build"]
+    assert complete("arroyo plan --fo") == ["--format"]
+    assert complete("arroyo plan --format me") == ["mermaid"]
+    assert complete("arroyo plan --format=me") == ["--format=mermaid"]
+    assert complete("arroyo lint pipe") == ["pipeline.yaml"]
+    assert complete("arroyo lint pipeline.yaml pipe") == ["pipeline.yaml"]
+    assert complete("arroyo docs std.top") == ["std.top_n"]
+
+
+def test_zsh_reads_its_script(script):
+    zsh = shutil.which("zsh")
+    if zsh is None:
+        pytest.skip("there is no zsh")
+    subprocess.run([zsh, "-n", str(script("zsh"))], check=True)
+
+
+def test_the_script_for_zsh_can_be_put_into_a_folder_of_functions(script):
     assert script("zsh").read_text().startswith("#compdef arroyo\n")
+
+
+def test_zsh_takes_values_behind_an_equals_sign_and_any_number_of_files(script):
+    text = script("zsh").read_text()
+    assert '"--format=[' in text
+    assert '"*:a pipeline in YAML:_files"' in text
+    assert '"(*):' not in text
 
 
 def test_without_a_shell_the_choices_are_named(capsys):
@@ -127,18 +181,14 @@ def test_without_a_shell_the_choices_are_named(capsys):
     assert "name the shell: bash, zsh, fish" in capsys.readouterr().err
 
 
-def test_words_are_read_off_a_parser():
+def test_metavars_say_what_is_a_file_and_what_a_folder():
     parser = argparse.ArgumentParser(prog="x")
-    commands = parser.add_subparsers()
-    one = commands.add_parser("one", help="the first")
-    one.add_argument("file", metavar="FILE")
-    one.add_argument("-n", "--number", type=int, default=3, help="default: %(default)s")
-    one.add_argument("--secret", help=argparse.SUPPRESS)
-    one.add_argument("--way", choices=("a", "b"))
-    whole, found = read_commands(parser)
-    assert (whole.path, whole.subcommands, found.path, found.help) == ((), ("one",), ("one",), "the first")
-    assert [option.flags for option in found.options] == [("-h", "--help"), ("-n", "--number"), ("--way",)]
-    assert [option.value is None for option in found.options] == [True, False, False]
-    assert found.options[1].help == "default: 3"
-    assert found.options[2].value.choices == ("a", "b")
-    assert [value.kind for value in found.values] == [Kind.FILE]
+    parser.add_argument("file", metavar="FILE")
+    parser.add_argument("--into", metavar="DIR")
+    parser.add_argument("--way", metavar="WAY")
+    parser.add_argument("--secret", metavar="FILE", help=argparse.SUPPRESS)
+    text = completion_script(parser, "bash")
+    assert "_shtab_x_pos_0_COMPGEN=_arroyo_files" in text
+    assert "_shtab_x___into_COMPGEN=_arroyo_dirs" in text
+    assert "way_COMPGEN" not in text
+    assert "secret" not in text

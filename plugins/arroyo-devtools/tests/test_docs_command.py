@@ -94,14 +94,16 @@ def test_without_plugins_there_is_a_hint(capsys, monkeypatch):
     assert "pip install arroyo-std" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("arguments", [["--markdown"], ["-o", "x"], ["std.filter", "--markdown", "-o", "x"]])
+@pytest.mark.parametrize(
+    "arguments", [["--format", "markdown"], ["-o", "x"], ["std.filter", "--format", "markdown", "-o", "x"]]
+)
 def test_the_reference_is_written_as_a_whole(arguments, capsys):
     assert main(["docs", *arguments]) == 2
-    assert "arroyo docs --markdown -o DIR" in capsys.readouterr().err
+    assert "arroyo docs --format markdown -o DIR" in capsys.readouterr().err
 
 
 def test_docs_reference_is_up_to_date(tmp_path, capsys):
-    assert main(["docs", "--markdown", "-o", str(tmp_path)]) == 0
+    assert main(["docs", "--format", "markdown", "-o", str(tmp_path)]) == 0
 
     def pages(folder):
         return {str(path.relative_to(folder)): path.read_text(encoding="utf-8") for path in folder.rglob("*.md")}
@@ -119,13 +121,13 @@ def test_links_of_the_reference_lead_somewhere():
 
 
 def test_writing_the_reference_again_changes_nothing_and_removes_what_is_gone(tmp_path, capsys):
-    main(["docs", "--markdown", "-o", str(tmp_path)])
+    main(["docs", "--format", "markdown", "-o", str(tmp_path)])
     gone = tmp_path / "operators" / "acme.gone.md"
     gone.write_text((tmp_path / "cli.md").read_text())
     own = tmp_path / "operators" / "own.md"
     own.write_text("# Written by hand\n")
     capsys.readouterr()
-    assert main(["docs", "--markdown", "-o", str(tmp_path)]) == 0
+    assert main(["docs", "--format", "markdown", "-o", str(tmp_path)]) == 0
     assert capsys.readouterr().out.rstrip().endswith("pages, 1 changed")
     assert not gone.exists()
     assert own.exists()
@@ -134,7 +136,7 @@ def test_writing_the_reference_again_changes_nothing_and_removes_what_is_gone(tm
 def test_a_folder_that_cannot_be_written_is_named(tmp_path, capsys):
     file = tmp_path / "file"
     file.touch()
-    assert main(["docs", "--markdown", "-o", str(file)]) == 2
+    assert main(["docs", "--format", "markdown", "-o", str(file)]) == 2
     assert f"cannot write the reference to {file}" in capsys.readouterr().err
 
 
@@ -153,3 +155,9 @@ def test_the_schema_is_printed_or_written(tmp_path, capsys):
 def test_a_schema_that_cannot_be_written_is_a_mistake(tmp_path, capsys):
     assert main(["schema", "-o", str(tmp_path)]) == 2
     assert f"cannot write {tmp_path}" in capsys.readouterr().err
+
+
+def test_the_former_option_works_with_a_hint(tmp_path, capsys):
+    assert main(["docs", "--markdown", "-o", str(tmp_path)]) == 0
+    assert "--markdown is now --format markdown" in capsys.readouterr().err
+    assert (tmp_path / "cli.md").exists()

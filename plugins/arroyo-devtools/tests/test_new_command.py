@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import os
 import subprocess
@@ -51,7 +52,55 @@ def test_a_new_plugin_keeps_no_name_of_the_template(plugin):
         assert b"template" not in content.replace(b"tox -e", b""), path
 
 
+@pytest.fixture(scope="module", params=["source", "sink", "operator"])
+def part(request, tmp_path_factory):
+    into = tmp_path_factory.mktemp("parts")
+    assert main(["new", request.param, "arroyo-acme-geo", "--into", str(into)]) == 0
+    return into / "arroyo-acme-geo"
+
+
+def test_a_new_part_of_a_plugin_passes_its_own_tests(part):
+    # Its conformance tests, which take longer, are run where it is installed: tests/integration.
+    answer = run_tests(part, "--ignore=tests/test_conformance.py")
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert (part / "tests" / "test_conformance.py").is_file()
+
+
+def test_a_new_part_of_a_plugin_keeps_no_name_of_the_template(part):
+    for path, content in all_text(part):
+        assert b"template" not in content, path
+    assert 'registry.add("acme_geo.' in (part / "src" / "arroyo_acme_geo" / "plugin.py").read_text()
+
+
+@pytest.mark.parametrize("kind", ["plugin", "source", "sink", "operator", "udf"])
+def test_what_is_printed_installs_all_that_the_tests_import(kind, tmp_path, capsys):
+    assert main(["new", kind, "acme-things", "--into", str(tmp_path)]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "pip install" in line]
+    installed = {"arroyo_core", "acme_things", *line.replace("-", "_").split()}
+    # They come with arroyo-core.
+    installed |= {"pyarrow", *sys.stdlib_module_names}
+    tests = (tmp_path / "acme-things" / "tests").glob("*.py")
+    imported = {
+        name.split(".")[0]
+        for path in tests
+        for node in ast.walk(ast.parse(path.read_text()))
+        for name in (
+            [alias.name for alias in node.names] if isinstance(node, ast.Import) else [getattr(node, "module", "")]
+        )
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    }
+    assert imported - installed == set()
+
+
 def test_the_generated_code_of_a_new_plugin_is_what_the_compiler_makes(plugin, tmp_path):
+    check_generated_code(plugin, tmp_path)
+
+
+def test_the_generated_code_of_a_new_part_is_what_the_compiler_makes(part, tmp_path):
+    check_generated_code(part, tmp_path)
+
+
+def check_generated_code(plugin, tmp_path):
     pytest.importorskip("grpc_tools")
     package = tmp_path / "arroyo_acme_geo"
     package.mkdir()
@@ -71,11 +120,17 @@ def test_the_generated_code_of_a_new_plugin_is_what_the_compiler_makes(plugin, t
     subprocess.run([*command, "arroyo_acme_geo/config.proto"], check=True)
     made = plugin / "src" / "arroyo_acme_geo"
     assert (made / "config_pb2.pyi").read_text() == (package / "config_pb2.pyi").read_text()
-    ours, theirs = (
-        FileDescriptorSet.FromString((folder / "descriptors.binpb").read_bytes()) for folder in (made, package)
-    )
-    assert ours == theirs
+    assert descriptors(made) == descriptors(package)
     assert ranges(made / "config_pb2.py") == ranges(package / "config_pb2.py")
+
+
+def descriptors(folder):
+    """With their comments, and without the columns of the file, which move where a name is longer."""
+    found = FileDescriptorSet.FromString((folder / "descriptors.binpb").read_bytes())
+    for file in found.file:
+        for location in file.source_code_info.location:
+            del location.span[:]
+    return found
 
 
 def ranges(path):
@@ -184,6 +239,9 @@ def test_the_wheel_carries_the_templates():
     forced = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     assert forced == {
         "../_template": "arroyo_devtools/templates/plugin",
+        "../_templates/operator": "arroyo_devtools/templates/operator",
+        "../_templates/sink": "arroyo_devtools/templates/sink",
+        "../_templates/source": "arroyo_devtools/templates/source",
         "../../udfs/_template": "arroyo_devtools/templates/udf",
     }
     assert all((folder / path / "pyproject.toml").is_file() for path in forced)

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 import yaml
 from arroyo_devtools.formatting import format_text
+from arroyo_devtools.formatting.comments import find_comments
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arroyo_core.errors import InvalidPipelineError
-from arroyo_core.pipeline.comments import find_comments
 
 ROOT = Path(__file__).parents[3]
 

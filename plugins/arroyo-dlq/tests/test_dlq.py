@@ -313,7 +313,7 @@ def test_files_that_are_no_letters_are_named(shop, capsys):
     assert "files hold no dead letters, such as part-" in said
     (shop.folder / "dead/part-x.parquet").write_bytes(b"PAR1 and no more")
     assert main(["dlq", "ls", shop.dead]) == 2
-    assert "part-x.parquet is not Parquet file" in capsys.readouterr().err
+    assert "part-x.parquet is not a Parquet file" in capsys.readouterr().err
 
 
 def test_a_letter_file_that_changed_since_the_claim_is_refused(shop, capsys, monkeypatch):

@@ -21,12 +21,13 @@ TASK = TaskInfo(job_id="test", operator_id="operator", operator_name="filesystem
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [
-        ('{"n": 1', "Missing a comma or '}'"),
+        ('{"n": 1', "begins with { and ends with }"),
         ('{"n": "x"}', "changed from number to string"),
         ('{"n": 1.5}', "couldn't parse:1.5"),
-        ("[1]", "changed from object to array"),
+        ("[1]", "begins with { and ends with }"),
+        ("null", "begins with { and ends with }"),
         ('{"n": 1}{"n": 2}', "2 records on 1 line"),
-        ("nonsense", "Invalid value"),
+        ("nonsense", "begins with { and ends with }"),
     ],
 )
 def test_a_bad_json_line_fails_with_file_line_reason_and_text(

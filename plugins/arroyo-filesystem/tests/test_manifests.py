@@ -210,6 +210,29 @@ def test_a_driver_that_comes_back_late_does_not_take_a_complete_epoch_back(locat
     assert complete in files_below(location, "_committed").values()
 
 
+@pytest.mark.parametrize("step", ["_move_local", "_move_remote", "make_folder"])
+@pytest.mark.parametrize("number", range(6))
+def test_two_drivers_may_commit_one_epoch_at_once(
+    location: Location, step: str, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one does all of its commit between two steps of the first, and sweeps what that one has staged."""
+    data = stage(location, 1, [b"x", b"y"])
+    do, calls = getattr(commit, step), iter(range(100))
+
+    def interrupted(*args: Any) -> None:
+        if next(calls) == number:
+            with monkeypatch.context() as patch:
+                patch.setattr(commit, step, do)
+                commit_epoch(location, 1, data)
+        do(*args)
+
+    monkeypatch.setattr(commit, step, interrupted)
+    commit_epoch(location, 1, data)
+    assert seen(location) == visible(location) == [b"x", b"y"]
+    assert listed(location, "begun") == {}
+    assert list(listed(location)) == [1]
+
+
 def test_a_lost_file_leaves_its_epoch_incomplete(location: Location) -> None:
     data = stage(location, 1, [b"x"])
     location.fs.rm_file(location.child(decode_files(data)[0].staged))

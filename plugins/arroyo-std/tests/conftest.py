@@ -12,7 +12,7 @@ from arroyo_std.plugin import arroyo_register
 from arroyo_testing import OperatorHarness
 from google.protobuf.json_format import ParseDict
 
-from arroyo_core.api import ArrowOperator, ArroyoSchema, Registry, Watermark, with_defaults
+from arroyo_core.api import ArrowOperator, ArroyoSchema, Registry, with_defaults
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -23,25 +23,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class Harness(OperatorHarness):
-    """Also keeps rows and watermarks in the order they came out, and checks every batch to the last buffer."""
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        self.events: list[pa.RecordBatch | Watermark] = []
-        super().__init__(*args, **options)
-
-    def feed(self, *batches: pa.RecordBatch, index: int = 0) -> Harness:
-        for batch in batches:
-            self.process(batch, index)
-        return self
+    """Checks every batch to the last buffer."""
 
     def send(self, batch: pa.RecordBatch) -> None:
         batch.validate(full=True)
-        self.events.append(batch)
         super().send(batch)
-
-    def send_watermark(self, watermark: Watermark) -> None:
-        self.events.append(watermark)
-        super().send_watermark(watermark)
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,6 @@ import asyncio
 import gc
 import sys
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +19,8 @@ from hypothesis import strategies as st
 from arroyo_core.api import ArroyoSchema, Registry, Watermark, with_defaults
 from arroyo_core.errors import ConfigError, OperatorError
 from arroyo_core.udf import async_udf, udf
+
+from .support.waiting import wait_until
 
 TIME = pa.timestamp("us", tz="UTC")
 STREAM = ArroyoSchema(pa.schema({"n": pa.int64(), "name": pa.string(), "at": TIME}), "at", ("name",))
@@ -108,12 +109,6 @@ def plain(number: int) -> int:
 
 
 FUNCTIONS = [tenfold, slow_first, endless, describe, late, stuck, leave, wrong, plain]
-
-
-def wait_until(is_so: Callable[[], bool]) -> None:
-    """What happens in the event loop is looked at from here; the timeout of the test ends it."""
-    while not is_so():
-        time.sleep(0.01)
 
 
 @pytest.fixture(scope="module")

@@ -205,6 +205,18 @@ def test_an_inner_join_of_plain_streams_only_adds(make, run):
     assert subtask.output_schema.key_columns == ("k",)
 
 
+def test_an_inner_join_meets_a_key_that_no_batch_can_hold(make, run, monkeypatch):
+    """The limit of Arrow, 2 GiB of text in a column, is lowered to some hundred bytes."""
+    monkeypatch.setattr("arroyo_core.state.chunks.MAX_CHUNK_BYTES", 400)
+    monkeypatch.setattr("arroyo_std.joins.history_join.OUTPUT_BYTES", 400)
+    subtask = run(make("std.join", on=ON), [*STREAMS])
+    for n in range(100):
+        subtask.feed(batch_of(0, [Row("a", n, 5)]))
+    subtask.feed(batch_of(1, [Row("a", 7, 3), Row("a", 8, 3)]), index=1)
+    expected = {("a", n, 5, "a", value, 3, 5): 1 for n in range(100) for value in (7, 8)}
+    assert rows_of(subtask.output) == expected
+
+
 def test_a_row_without_a_match_comes_first_and_is_taken_back_when_the_match_comes(make, run):
     subtask = run(make("std.join", type="left", on=ON), [*STREAMS])
     subtask.feed(batch_of(0, [Row("a", 1, 5)]))

@@ -97,9 +97,7 @@ def test_keys_whose_subtask_was_ahead_stay_ahead_when_the_subtasks_become_one(ma
         for index in (0, 1):
             harness.watermark(Watermark.event_time(100), index)
         for index in (0, 1):
-            moved = harness._holders[1].update((index, 0), Watermark.event_time(200))
-            if moved is not None:
-                harness._chains[1].handle_watermark(moved)
+            harness.watermark(Watermark.event_time(200), index, subtask=1)
         before = Counter(harness.output.column("k").to_pylist())
         assert before == ({behind: 1, ahead: 1} if operator == "std.join" else {ahead: 1})
         harness.checkpoint()

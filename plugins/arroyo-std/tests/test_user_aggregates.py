@@ -8,17 +8,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from arroyo_std.plugin import arroyo_register
-from arroyo_testing import OperatorHarness
+from arroyo_testing import OperatorHarness, ParallelHarness
 from google.protobuf.json_format import ParseDict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arroyo_core.api import ArroyoSchema, Registry, Watermark, with_defaults
+from arroyo_core.api import ArroyoSchema, Registry, with_defaults
 from arroyo_core.api.updating import UPDATING_META
 from arroyo_core.errors import ConfigError, OperatorError, PluginError
 from arroyo_core.udf import SourceKind, UdfSource, udaf, udf
 
-from .support.subtasks import Subtasks
 from .support.window_model import STREAM, EndOfEpoch, Mark, Row, Rows, as_rows, batch_of, feed, streams
 
 
@@ -192,23 +191,11 @@ def test_windows_are_the_same_at_any_parallelism(user_make, operator, shape, ste
     with OperatorHarness(fresh, inputs=[STREAM]) as alone:
         feed(alone, steps)
         expected = as_rows(alone.output)
-    many = Subtasks(fresh, STREAM, parallelism=widths[0], keys=["k"])
-    try:
-        epoch = 0
-        for step in steps:
-            if isinstance(step, Rows):
-                many.process(batch_of(step.rows))
-            elif isinstance(step, Mark):
-                many.watermark(Watermark.event_time(step.time_us))
-            else:
-                epoch += 1
-                many.restart(widths[epoch % len(widths)])
-        many.end_of_data()
+    with ParallelHarness(fresh, inputs=[STREAM], parallelism=widths[0]) as many:
+        feed(many, steps, widths=widths)
         found = as_rows(many.output)
         assert found == expected
         check(found)
-    finally:
-        many.close()
 
 
 @settings(max_examples=15, deadline=None)

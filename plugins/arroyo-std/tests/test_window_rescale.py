@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from arroyo_testing import FakeClock
+from arroyo_testing import ParallelHarness
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arroyo_core.api import Watermark
 from arroyo_core.api.updating import UPDATING_META
 
-from .support.subtasks import Subtasks
 from .support.window_model import AGGREGATES, STREAM, EndOfEpoch, Mark, Row, Rows, as_rows, batch_of, feed
 
 COUNT = [{"function": "count", "as": "n"}]
@@ -38,36 +37,18 @@ def test_windows_are_the_same_at_any_parallelism(make, run, operator, shape, ste
     with run(fresh, [STREAM]) as alone:
         feed(alone, steps)
         expected = as_rows(alone.output)
-    many = Subtasks(fresh, STREAM, parallelism=widths[0], keys=["k"])
-    try:
-        epoch = 0
-        for step in steps:
-            if isinstance(step, Rows):
-                many.process(batch_of(step.rows))
-            elif isinstance(step, Mark):
-                many.watermark(Watermark.event_time(step.time_us))
-            else:
-                epoch += 1
-                many.restart(widths[epoch % len(widths)])
-        many.end_of_data()
+    with ParallelHarness(fresh, inputs=[STREAM], parallelism=widths[0]) as many:
+        feed(many, steps, widths=widths)
         assert as_rows(many.output) == expected
-    finally:
-        many.close()
 
 
 @pytest.fixture
 def subtasks(make):
     opened = []
 
-    def subtasks(operator: str, *, parallelism: int, **config: Any) -> Subtasks:
+    def subtasks(operator: str, *, parallelism: int, **config: Any) -> ParallelHarness:
         opened.append(
-            Subtasks(
-                lambda: make(operator, keys=["k"], **config),
-                STREAM,
-                parallelism=parallelism,
-                keys=["k"],
-                clock=FakeClock(),
-            )
+            ParallelHarness(lambda: make(operator, keys=["k"], **config), inputs=[STREAM], parallelism=parallelism)
         )
         return opened[-1]
 
@@ -82,11 +63,13 @@ def test_subtasks_that_disagree_on_time_lose_and_repeat_no_window(subtasks, oper
     """Each subtask may have watermarks of its own: then keys differ in how far their windows have fired."""
     many = subtasks(operator, parallelism=widths[0], aggregates=COUNT, **shape)
     many.process(batch_of([Row(name, 1, time) for name in NAMES for time in (1, 6, 11)]))
-    many.watermark(Watermark.event_time(4), only=0)
-    many.watermark(Watermark.event_time(16), only=1)
-    many.restart(widths[1])
+    many.watermark(Watermark.event_time(4), subtask=0)
+    many.watermark(Watermark.event_time(16), subtask=1)
+    many.checkpoint()
+    many.restore(widths[1])
     many.watermark(Watermark.event_time(12))
-    many.restart(widths[2])
+    many.checkpoint()
+    many.restore(widths[2])
     many.end_of_data()
     alone = subtasks(operator, parallelism=1, aggregates=COUNT, **shape)
     alone.process(batch_of([Row(name, 1, time) for name in NAMES for time in (1, 6, 11)]))
@@ -98,13 +81,15 @@ def test_a_late_row_of_a_fast_subtask_stays_late_after_a_rescale(subtasks):
     many = subtasks("std.tumbling_window", parallelism=2, size=10, aggregates=COUNT)
     rows = batch_of([Row(name, 1, 5) for name in NAMES])
     many.process(rows)
-    many.watermark(Watermark.event_time(4), only=0)
-    many.watermark(Watermark.event_time(10), only=1)
-    fast = many.subtasks[1].output.num_rows
+    many.watermark(Watermark.event_time(4), subtask=0)
+    many.watermark(Watermark.event_time(10), subtask=1)
+    fast = many.output.num_rows
     assert 0 < fast < len(NAMES)
-    many.restart(3)
+    many.checkpoint()
+    many.restore(3)
     many.process(rows)
-    many.restart(1)
+    many.checkpoint()
+    many.restore(1)
     assert many.counters["late_rows"] == fast
     many.end_of_data()
     found = {row["k"]: row["n"] for row in as_rows(many.output)}
@@ -116,16 +101,16 @@ def test_a_late_row_of_a_fast_subtask_stays_late_after_a_rescale(subtasks):
 @given(epochs=st.lists(ROWS, max_size=6), widths=st.lists(st.integers(1, 4), min_size=1, max_size=4))
 def test_changing_results_are_the_same_at_any_parallelism(make, epochs, widths):
     aggregates = [each for each in AGGREGATES if each["function"] != "last"]
-    many = Subtasks(
-        lambda: make("std.updating_aggregate", keys=["k"], aggregates=aggregates),
-        STREAM,
-        parallelism=widths[0],
-        keys=["k"],
-    )
+
+    def fresh():
+        return make("std.updating_aggregate", keys=["k"], aggregates=aggregates)
+
+    many = ParallelHarness(fresh, inputs=[STREAM], parallelism=widths[0])
     try:
         for epoch, step in enumerate(epochs, start=1):
             many.process(batch_of(step.rows))
-            many.restart(widths[epoch % len(widths)])
+            many.checkpoint()
+            many.restore(widths[epoch % len(widths)])
         many.end_of_data()
         live: dict[Any, Any] = {}
         for row in many.output.to_pylist():
@@ -138,9 +123,7 @@ def test_changing_results_are_the_same_at_any_parallelism(make, epochs, widths):
                 live[key] = row
     finally:
         many.close()
-    alone = Subtasks(
-        lambda: make("std.updating_aggregate", keys=["k"], aggregates=aggregates), STREAM, parallelism=1, keys=["k"]
-    )
+    alone = ParallelHarness(fresh, inputs=[STREAM])
     for step in epochs:
         alone.process(batch_of(step.rows))
     alone.end_of_data()

@@ -107,14 +107,13 @@ def test_a_boundary_watermark_does_not_fire_a_window_again_after_a_restore(make,
 
 
 @pytest.mark.parametrize("has_watermark", [False, True])
-def test_rows_are_not_late_when_event_time_begins_anew(make, run, has_watermark):
+def test_rows_are_not_late_when_event_time_starts_over(make, run, has_watermark):
     """A source that is read from its beginning again brings old rows, behind no watermark or an older one."""
     subtask = run(lambda: make("std.tumbling_window", size=10, keys=["k"], aggregates=COUNT), [STREAM])
     subtask.feed(batch_of([Row("a", 1, 5)]))
     subtask.end_of_data()
     subtask.checkpoint()
-    # Without the watermark that `restore` would carry over.
-    subtask._open()
+    subtask.restore_without_time()
     if has_watermark:
         subtask.watermark(Watermark.event_time(3))
     subtask.feed(batch_of([Row("a", 1, 6)]))

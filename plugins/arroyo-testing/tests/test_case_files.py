@@ -1,7 +1,9 @@
 """Files of tests: where they are, how they are updated and recorded, and what is written about them."""
 
 import itertools
+import json
 import re
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -134,6 +136,22 @@ def test_a_recorded_test_passes_and_repeats_the_first_rows(write, run_tests, tmp
     code, _, err = run_tests(pipeline, "--record")
     assert code == 2
     assert "is there already" in err
+
+
+def test_tools_read_the_results(pair, run_tests, write):
+    code, out, _ = run_tests(*pair, "--format", "json")
+    assert code == 1
+    results = json.loads(out)
+    assert results["failed"] == 3
+    assert [test["name"] for test in results["tests"]] == ["first", "second", "third"]
+    assert "1 row missing" in results["tests"][0]["failure"]
+    code, out, _ = run_tests(write(EVEN, "other.yaml"), "--record", "--format", "json")
+    assert [Path(file).name for file in json.loads(out)["recorded"]] == ["other_test.yaml"]
+    code, out, _ = run_tests(write(EVEN, "other.yaml"), "--crash-all", "--format", "json")
+    assert code == 0
+    whole, crashed = json.loads(out)["tests"]
+    assert (whole["is_passed"], whole["failure"], whole["crashes"]) == (True, None, None)
+    assert crashed["crashes"] > crashed["storage_calls"] / 2 > 0
 
 
 def test_results_are_written_for_build_servers(pair, run_tests, tmp_path):

@@ -1,4 +1,4 @@
-"""The stores of two drivers at once, and calls to storage in an order that is always the same."""
+"""The stores of two drivers at once, and moves of files in an order that is always the same."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ import pytest
 from arroyo_filesystem import commit
 from arroyo_testing.crash_filesystem import CrashObjectStore, register_store
 from arroyo_testing.inline_pool import InlinePool
-
-from arroyo_core.state import file_access
 
 
 class FirstDriverStore(CrashObjectStore):
@@ -32,9 +30,8 @@ for kind in (FirstDriverStore, SecondDriverStore):
 
 
 @contextmanager
-def calls_in_order() -> Iterator[None]:
-    """Everything that is done side by side is done one after the other inside."""
+def moves_in_order() -> Iterator[None]:
+    """The files of a commit are moved one after the other inside."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(file_access, "_pool", InlinePool)
         patch.setattr(commit, "ThreadPoolExecutor", InlinePool)
         yield

@@ -17,7 +17,7 @@ from arroyo_testing.machine import Crash, CrashPoint, Disk, Life, Mode
 from arroyo_core.runtime.events import Lane
 from arroyo_core.runtime.lanes import InlineLanes
 
-from .calls import calls_in_order
+from .calls import moves_in_order
 from .laboratory import input_files, make_plugins, plan_job, run_job
 from .verdict import Tables, Truth, check_reader, check_result, table_rows, visible_rows
 
@@ -68,7 +68,7 @@ class Laboratory:
 
     def run(self, disk: Disk, life: Life) -> None:
         """One process, from its planning to its end, whichever that is."""
-        with calls_in_order(), running(disk, life):
+        with moves_in_order(), running(disk, life):
             run_job(plan_job(self._plugins, self._url), self._plugins, lanes=self._order.lanes())
 
     def tables(self, disk: Disk) -> Tables:
@@ -125,7 +125,6 @@ def judge(name: str, attempt: Callable[[], object]) -> Round:
 
 @lru_cache
 def _laboratory(protocol: str, order: Order) -> Laboratory:
-    os.environ["ARROYO_STATE_CACHE"] = "off"
     return Laboratory(protocol, order)
 
 

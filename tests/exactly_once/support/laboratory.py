@@ -9,6 +9,7 @@ from datetime import timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from arroyo_testing.inline_pool import InlinePool
 from google.protobuf import json_format, struct_pb2
 
 from arroyo_core.api import (
@@ -226,7 +227,7 @@ def run_job(plan: Plan, plugins: PluginSet, *, lanes: Lanes | None = None) -> Jo
     """Run the job to its end in this process, from wherever its storage says that it stands."""
     clock = StandingClock()
     assert plan.checkpoint.url is not None
-    executor = LocalExecutor(plugins, clock)
+    executor = LocalExecutor(plugins, clock, pool=InlinePool())
     # Two drivers of a race have names of their own for the one disk, and so for the folder where files wait.
     start = StartOptions(allow_changes=frozenset({"out"}))
     url = plan.checkpoint.url

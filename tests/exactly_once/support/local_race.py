@@ -15,7 +15,6 @@ _POLL_S = 0.002
 
 def drive(root: str, source: str, *, after_files: int, is_first: bool) -> tuple[bool, str, str]:
     """Run the job once its folder has so many files; whether it finished, or the kind and the text of the error."""
-    os.environ["ARROYO_STATE_CACHE"] = "off"
     over = Path(root, "first-is-over")
     while _count_files(root) < after_files and not over.exists():
         threading.Event().wait(_POLL_S)

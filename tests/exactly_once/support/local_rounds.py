@@ -149,7 +149,6 @@ class LocalLaboratory:
 
 @lru_cache
 def _laboratory(order: Order) -> LocalLaboratory:
-    os.environ["ARROYO_STATE_CACHE"] = "off"
     return LocalLaboratory(order)
 
 

@@ -7,6 +7,8 @@ import types
 import pytest
 
 from arroyo_core.api import Origin, Registry
+from arroyo_core.cli import CommandGroup, Commands
+from arroyo_core.cli.commands import RootParser
 from arroyo_core.cli.diagnostics import render_mistake
 from arroyo_core.cli.main import main
 from arroyo_core.errors import ExternalError, Location, OperatorError, PipelineError, SetupError
@@ -268,3 +270,79 @@ def test_a_former_spelling_works_with_a_hint(former, pipeline, capsys):
     captured = capsys.readouterr()
     assert json.loads(captured.out) == []
     assert ("--json is now --format json" in captured.err) == (former == ["--json"])
+
+
+def test_tables_have_a_hint_for_their_former_format(tmp_path, capsys):
+    assert main(["checkpoints", "ls", str(tmp_path), "--format", "table"]) == 2
+    assert "--format table is now --format text" in capsys.readouterr().err
+
+
+def test_plan_writes_to_a_file(pipeline, tmp_path, capsys):
+    assert main(["plan", pipeline(GOOD), "--format", "dot"]) == 0
+    printed = capsys.readouterr().out
+    assert main(["plan", pipeline(GOOD), "--format", "dot", "-o", str(tmp_path / "plan.dot")]) == 0
+    assert capsys.readouterr().out == ""
+    assert (tmp_path / "plan.dot").read_text() == printed
+    assert main(["plan", pipeline(GOOD), "-o", str(tmp_path / "none" / "plan.txt")]) == 2
+    assert "cannot write" in capsys.readouterr().err
+
+
+def test_debug_may_stand_after_a_nested_action(tmp_path, capsys):
+    assert main(["checkpoints", "ls", "--debug", str(tmp_path)]) == 2
+    assert "Traceback" in capsys.readouterr().err
+    assert main(["checkpoints", "ls", str(tmp_path)]) == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def headings(text):
+    """The commands below each heading of a help text."""
+    found = {}
+    for line in text.splitlines():
+        if line.endswith(":") and not line.startswith(" "):
+            commands = found[line[:-1]] = []
+        elif line.startswith("  ") and not line.startswith("   ") and found:
+            commands.append(line.split()[0])
+    return found
+
+
+def test_help_lists_commands_by_purpose(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    found = headings(capsys.readouterr().out)
+    assert list(found) == [*list(CommandGroup)[:-1], "options"]
+    assert found["run jobs"] == ["run", "stop"]
+    assert {"checkpoints", "state", "dlq"} == set(found["look into state and output"])
+
+
+@pytest.fixture
+def commands():
+    return Commands(RootParser(prog="arroyo"))
+
+
+def test_groups_of_plugins_stand_before_the_other_commands(commands):
+    commands.add_parser("lost", help="has no group")
+    commands.add_parser("pay", help="of its own group", group="money")
+    commands.add_parser("go", help="of a group that there is", group=CommandGroup.JOBS)
+    text = commands.root.format_help()
+    assert list(headings(text)) == ["run jobs", "money", "other commands", "options"]
+
+
+def test_a_command_that_two_plugins_claim_is_an_error_that_names_both(commands, capsys):
+    for name, version, others in (("acme-a", "1.0", "one"), ("acme-b", "2.0", "two"), ("acme-c", "3.0", "three")):
+        with commands.registering(Origin(name, version)):
+            commands.add_parser("pay", help="claimed").set_defaults(command=others)
+            commands.add_parser(others, help="of one").set_defaults(command=others)
+    # What else these plugins add is there.
+    assert [commands.root.parse_args([name]).command for name in ("one", "two", "three")] == ["one", "two", "three"]
+    assert "pay" not in commands.root.format_help()
+    with pytest.raises(SystemExit) as caught:
+        commands.root.parse_args(["pay", "--much"])
+    assert caught.value.code == 2
+    assert "the command 'pay' is claimed by acme-a 1.0 and by acme-b 2.0 and by acme-c 3.0" in capsys.readouterr().err
+
+
+def test_a_command_of_the_core_cannot_be_claimed(commands):
+    commands.add_parser("run", help="of the core").set_defaults(command="core")
+    with commands.registering(Origin("acme-a", "1.0")), pytest.raises(ValueError, match="the core has a command 'run'"):
+        commands.add_parser("run", help="claimed")
+    assert commands.root.parse_args(["run"]).command == "core"

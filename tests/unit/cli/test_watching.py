@@ -17,8 +17,13 @@ from pathlib import Path
 import pyte
 import pytest
 
+from arroyo_core.api import Origin, Registry
 from arroyo_core.cli.main import main
-from arroyo_core.cli.progress import ProgressKind, choose_progress
+from arroyo_core.cli.progress import PlainProgress, Progress, ProgressKind, choose_progress
+from arroyo_core.cli.run import open_progress
+from arroyo_core.errors import PluginError
+from arroyo_core.plugin import PluginSet, hookimpl
+from arroyo_core.plugin.discovery import Hooks
 
 ROOT = Path(__file__).resolve().parents[3]
 PIPELINE = """\
@@ -160,6 +165,52 @@ def test_rows_in_a_file_are_rows_only(terminal, pipeline, tmp_path):
     assert b"rows out/s" in shown.raw
     assert "rows out/s" not in shown.shown
     assert "watched finished: " in shown.shown
+
+
+def test_without_a_live_view_a_terminal_gets_lines(terminal, pipeline):
+    blocked = {"ARROYO_BLOCK_PLUGINS": "arroyo-devtools", "NO_COLOR": "1"}
+    shown = terminal("run", pipeline(), environment=blocked)
+    assert shown.end() == 0
+    assert len(re.findall(r"(?m)^epoch +\d+ +[\d,]+ rows in ", shown.shown)) >= 3
+    assert b"\x1b" not in shown.raw
+    assert b"no live view" not in shown.raw
+    asked = terminal("run", pipeline(), "--fresh", "--force", "--progress", "live", environment=blocked, columns=200)
+    assert asked.end() == 0
+    assert "no live view is installed: it is in arroyo-devtools (pip install arroyo-devtools)" in asked.shown
+    assert re.search(r"(?m)^epoch +\d+ ", asked.shown)
+
+
+class Views:
+    """A plugin with a live view."""
+
+    def __init__(self, view):
+        self.view = view
+
+    @hookimpl
+    def arroyo_progress(self, out):
+        return self.view
+
+
+def plugins_with(*views):
+    hooks = Hooks()
+    for number, view in enumerate(views):
+        hooks.register(Views(view), Origin(f"acme-{number}", "1.0"))
+    return PluginSet(Registry(), [], hooks=hooks)
+
+
+def test_a_plugin_may_show_the_run_or_leave_it():
+    own = PlainProgress()
+    assert open_progress(ProgressKind.LIVE, None, plugins_with(None, own)) is own
+    assert type(open_progress(ProgressKind.PLAIN, None, plugins_with(own))) is PlainProgress
+    assert type(open_progress(ProgressKind.LIVE, None, plugins_with(None))) is PlainProgress
+    assert type(open_progress(ProgressKind.NONE, None, plugins_with(own))) is Progress
+
+
+def test_two_live_views_are_an_error_that_names_both():
+    with pytest.raises(PluginError, match=r"the live view is claimed by acme-0 1.0 and by acme-1 1.0"):
+        open_progress(ProgressKind.LIVE, None, plugins_with(Progress(), Progress()))
+    with pytest.raises(PluginError, match=r"arroyo_progress of acme-0 1.0 returns str, expected Progress"):
+        open_progress(ProgressKind.LIVE, None, plugins_with("view"))
 
 
 def test_pipes_get_a_line_for_each_epoch(own_logging, pipeline, capfd):

@@ -142,7 +142,7 @@ def test_a_source_needs_a_position_and_a_sink_commits_for_exactly_once(plan, sou
     assert found["guarantee"] == {"end_to_end": expected.value, "survives_restart": True}
 
 
-def test_a_plan_without_a_checkpoint_url_says_that_a_restart_begins_anew(plan):
+def test_a_plan_without_a_checkpoint_url_says_that_a_restart_starts_over(plan):
     pipeline = plan(source={"has_position": True}, sink={"is_committing": True})
     expected = "exactly once, end to end, within one run: without a checkpoint url a restart begins again\n"
     assert f"Guarantee   {expected}" in render_text(pipeline)

@@ -1,7 +1,7 @@
 import pyarrow as pa
 import pytest
 from arroyo_devtools.lint import CODES, lint_pipeline
-from arroyo_devtools.lint.secrets import describe_secret, is_secret_name
+from arroyo_devtools.lint.secrets import describe_secret
 
 from arroyo_core.api import (
     ArrowOperator,
@@ -17,6 +17,7 @@ from arroyo_core.api import (
 )
 from arroyo_core.errors import InvalidPipelineError
 from arroyo_core.pipeline import plan_file
+from arroyo_core.pipeline.secret_fields import is_secret_name
 from arroyo_core.plugin import PluginSet
 
 COLUMNS = ArroyoSchema(pa.schema([("k", pa.int64())]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import subprocess
@@ -9,6 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from arroyo_core.plugin import hookspec
 
 PAGE = Path(__file__).parents[3] / "docs" / "hooks.md"
 
@@ -79,6 +82,27 @@ def test_what_the_page_shows_is_what_comes(arroyo, owned):
 def test_a_command_is_listed_and_gone_with_its_distribution(arroyo, owned):
     assert "say who answers for a pipeline" in arroyo("--help").stdout
     assert arroyo("owner", "owned.yaml", plugins=None).returncode == 2
+
+
+def test_two_distributions_with_one_command_are_both_named(arroyo, owned, site, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "rival.py").write_text((site / "acme_tools.py").read_text())
+    info = other / "rival-2.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: rival\nVersion: 2.0\n")
+    (info / "entry_points.txt").write_text("[arroyo_core]\nrival = rival\n")
+    done = arroyo("owner", "owned.yaml", plugins=f"{site}{os.pathsep}{other}")
+    assert done.returncode == 2
+    assert "the command 'owner' is claimed by acme-tools 1.0 and by rival 2.0" in done.stderr
+    # Whoever does not use it need not know.
+    assert "owner" not in arroyo("validate", "--help", plugins=f"{site}{os.pathsep}{other}").stderr
+
+
+def test_the_names_that_the_hooks_promise_are_there():
+    for name in re.findall(r"`(arroyo_core\.[\w.]+)`", Path(hookspec.__file__).read_text(encoding="utf-8")):
+        module, _, attribute = name.rpartition(".")
+        assert hasattr(importlib.import_module(module), attribute), name
 
 
 def test_mistakes_in_a_language_have_their_place(arroyo, tmp_path):

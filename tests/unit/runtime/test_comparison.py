@@ -33,7 +33,7 @@ from arroyo_core.runtime.plan_changes import (
 )
 from arroyo_core.runtime.setting_changes import record_settings
 from arroyo_core.state import global_table_config, global_table_config_with_version, timestamp_table_config
-from arroyo_core.state.compatibility import derive_mismatch
+from arroyo_core.state.table_types import derive_mismatch
 
 ORIGIN = Origin("arroyo-test", "1.0")
 COLUMNS = {"k": pa.int64(), "v": pa.int64(), "ts": pa.timestamp("us", "UTC")}
@@ -101,7 +101,7 @@ def test_an_unchanged_operator_is_reused_with_its_tables():
     change = compare([declared("a", tables=GLOBAL)], checkpoint(stored("a", GLOBAL), nodes=[("a", "test.count")]))["a"]
     assert (change.kind, change.reason, change.needs_allow_drop) == (ChangeKind.REUSED, "", False)
     assert [(table.name, table.rows, table.size_bytes) for table in change.tables] == [("counts", 3, 100)]
-    assert not change.begins_anew
+    assert not change.starts_over
 
 
 def test_a_file_of_two_key_ranges_is_counted_once():
@@ -184,7 +184,7 @@ def test_a_table_that_went_takes_no_other_with_it():
     before = {**GLOBAL, **rows_table()}
     change = compare([declared("a", tables=rows_table())], checkpoint(stored("a", before)))["a"]
     assert change.left_out == {"counts"}
-    assert not change.begins_anew
+    assert not change.starts_over
 
 
 def test_a_table_that_changed_takes_all_others_with_it():
@@ -192,7 +192,7 @@ def test_a_table_that_changed_takes_all_others_with_it():
     now = {**GLOBAL, **rows_table(keys=("v",))}
     change = compare([declared("a", tables=now)], checkpoint(stored("a", before)))["a"]
     assert change.left_out == {"counts", "rows"}
-    assert change.begins_anew
+    assert change.starts_over
 
 
 def test_an_empty_table_may_change_in_any_way():
@@ -227,7 +227,7 @@ def test_another_operator_under_the_same_id_takes_over_nothing():
     changes = compare([declared("a", tables=GLOBAL), declared("b", tables=GLOBAL)], found)
     assert changes["a"].kind is ChangeKind.INCOMPATIBLE
     assert changes["a"].reason == "it was test.sum in the checkpoint"
-    assert changes["a"].begins_anew
+    assert changes["a"].starts_over
     assert (changes["b"].kind, changes["b"].reason) == (
         ChangeKind.NEW,
         "it was test.sum in the checkpoint, without state",
@@ -257,7 +257,7 @@ def test_a_renamed_node_is_suspected_only_between_operators_of_one_kind():
 def test_a_source_whose_state_is_dropped_reads_from_its_beginning():
     found = checkpoint(stored("a", GLOBAL), nodes=[("a", "test.sum")])
     change = compare([declared("a", tables=GLOBAL, is_source=True)], found)["a"]
-    assert change.begins_anew
+    assert change.starts_over
     assert describe_drops([change]).endswith("; the source reads from its beginning")
 
 
@@ -303,7 +303,7 @@ def test_state_of_other_settings_needs_allow_change():
     assert (change.kind, change.needs_allow_change, change.needs_allow_drop) == (ChangeKind.CHANGED, True, False)
     assert change.reason == "offset 0s -> 3s; size 1h -> 2h"
     assert describe_misread([change]) == "  a (test.count), changed: offset 0s -> 3s; size 1h -> 2h"
-    assert not change.begins_anew
+    assert not change.starts_over
 
 
 def test_settings_are_compared_where_both_sides_have_them():

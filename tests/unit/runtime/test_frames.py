@@ -65,3 +65,19 @@ def test_a_row_that_cannot_be_sent_is_a_clear_error(monkeypatch):
     monkeypatch.setattr(frames, "MAX_FRAME_BYTES", 10_000)
     with pytest.raises(DataError, match=r"a row of 2\d,\d\d\d bytes cannot be sent.*must stay below 10,000 bytes"):
         encode_batch(pa.record_batch({"a": ["x" * 20_000]}))
+
+
+def test_a_dictionary_that_repeats_too_much_is_sent_in_parts(monkeypatch):
+    cast = frames._cast
+
+    def cast_few(batch, schema):
+        # As Arrow does above 2 GiB.
+        if batch.num_rows > 3:
+            raise pa.ArrowInvalid("offset overflow while concatenating arrays")
+        return cast(batch, schema)
+
+    monkeypatch.setattr(frames, "_cast", cast_few)
+    rows = ["a", "b", "a", None, "c", "a", "b"]
+    parts = list(frames.to_wire(pa.record_batch({"a": pa.array(rows).dictionary_encode()})))
+    assert [part.num_rows for part in parts] == [3, 2, 2]
+    assert [value for part in parts for value in part.column(0).to_pylist()] == rows

@@ -263,3 +263,56 @@ def test_an_epoch_that_is_stuck_is_cancelled_and_run_again(lab, tmp_path, caplog
 def test_an_epoch_that_is_always_stuck_ends_the_job_with_the_reason(lab):
     with pytest.raises(EpochTimeoutError, match="epoch 2 made no progress for 50ms"):
         stuck_job(lab, 9, max_restarts=1).run()
+
+
+def watched_job(lab, nodes, executor):
+    plan = lab.plan(nodes, checkpoint={"interval": "1h"})
+    plan = replace(plan, checkpoint=replace(plan.checkpoint, timeout_ms=200))
+    return Job(plan, executor, plugins=lab.plugins, storage_url=lab.folder, lanes=ThreadLanes(), max_restarts=0)
+
+
+def test_an_epoch_in_this_process_that_moves_is_not_stuck(lab):
+    """An operator takes longer than the timeout, and gets on all the time."""
+    executor, seen = LocalExecutor(lab.plugins), []
+    job = watched_job(lab, LINE, executor)
+
+    def on_call(ctx, call):
+        if ctx.task_info.operator_id != "p" or len(set(seen)) > 30:
+            return
+        # As slow as many looks, with a step between any two of them.
+        for _ in range(40):
+            threading.Event().wait(0.01)
+            ctx.metrics.rows_received += 1
+            seen.append(executor.progress())
+
+    lab.trace.add = on_call
+    assert job.run().is_finished
+    assert len(set(seen)) > 30
+    assert "in operator 'p'" in seen[0]
+    assert executor.progress() == ""
+
+
+def test_a_commit_that_hangs_is_said_again_and_again(lab, caplog):
+    job = watched_job(lab, [*LINE[:-1], {**LINE[-1], "operator": "test.last"}], LocalExecutor(lab.plugins))
+    is_hung, said = threading.Event(), threading.Semaphore(0)
+
+    class Listening(logging.Handler):
+        def emit(self, record):
+            if "has not ended" in record.getMessage():
+                said.release()
+
+    handler = Listening()
+    logging.getLogger("arroyo_core.runtime.watch").addHandler(handler)
+    lab.trace.on_commit = lambda token: is_hung.wait()
+    try:
+        thread = threading.Thread(target=job.run)
+        thread.start()
+        said.acquire()
+        said.acquire()
+        is_hung.set()
+        thread.join()
+    finally:
+        logging.getLogger("arroyo_core.runtime.watch").removeHandler(handler)
+    assert job.result.is_finished
+    messages = [record.getMessage() for record in caplog.records if "has not ended" in record.getMessage()]
+    assert messages[0].startswith("the commit of epoch 1 by 'o' has not ended for ")

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from arroyo_core.spark.class_archive import FOLDER_VARIABLE, archive_options
+from arroyo_core.local_folders import CLASS_ARCHIVE
+from arroyo_core.spark.class_archive import archive_options
 
 MAGIC = bytes.fromhex("a8ab0bf0")
 
@@ -30,7 +31,7 @@ def jars(tmp_path):
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     folder = tmp_path / "archives"
-    monkeypatch.setenv(FOLDER_VARIABLE, str(folder))
+    monkeypatch.setenv(CLASS_ARCHIVE.variable, str(folder))
     return folder
 
 
@@ -84,5 +85,5 @@ def test_a_folder_that_others_can_write_to_is_not_used(java, jars, folder):
 
 
 def test_it_can_be_turned_off(java, jars, monkeypatch):
-    monkeypatch.setenv(FOLDER_VARIABLE, "off")
+    monkeypatch.setenv(CLASS_ARCHIVE.variable, "off")
     assert archive_options(java, jars) == []

@@ -11,8 +11,9 @@ from arroyo_core.proto.state_pb2 import (
     TableCheckpointMetadata,
     TableType,
 )
-from arroyo_core.state import EpochTakenError, FencedError, ParquetBackend, StorageProvider
+from arroyo_core.state import EpochTakenError, FencedError, StorageProvider
 
+from .support.drivers import driver, publish
 from .support.recording import DictDriver
 
 
@@ -21,18 +22,7 @@ def storage():
     return StorageProvider("dict://", driver=DictDriver())
 
 
-def driver(storage):
-    backend = ParquetBackend(storage, "job")
-    backend.claim_generation()
-    return backend
-
-
-def publish(backend, *epochs):
-    for epoch in epochs:
-        backend.publish(CheckpointMetadata(job_id="job", epoch=epoch))
-
-
-def test_a_driver_that_slept_through_a_cleanup_cannot_publish_an_old_epoch_anew(storage):
+def test_a_driver_that_slept_through_a_cleanup_cannot_publish_an_old_epoch_again(storage):
     old = driver(storage)
     publish(old, 1)
     put = storage.put_if_absent

@@ -17,6 +17,7 @@ from arroyo_core.state.fork import ForkOrigin, rewrite_checkpoint
 from arroyo_core.state.protocol import JobFacts, derive_incarnation, derive_next_generation
 from arroyo_core.state.repair import Repair
 
+from .support.drivers import driver, publish
 from .support.recording import DictDriver
 
 FIXTURE = Path(__file__).parent / "fixtures/format-1"
@@ -26,16 +27,6 @@ FIXTURE_EPOCH = 7
 @pytest.fixture
 def storage():
     return StorageProvider("dict://", driver=DictDriver())
-
-
-def driver(storage):
-    backend = ParquetBackend(storage, "job")
-    backend.claim_generation()
-    return backend
-
-
-def publish(backend, *epochs):
-    return [backend.publish(CheckpointMetadata(job_id="job", epoch=epoch)) for epoch in epochs][-1]
 
 
 def remove(storage, folder):
@@ -103,6 +94,55 @@ def test_the_marker_is_there_before_the_first_commit(storage):
     assert not backend.read_facts().incarnations
     publish(backend, 1)
     assert backend.read_facts().incarnations == {backend.incarnation}
+
+
+@pytest.mark.parametrize("is_started_again", [False, True])
+def test_a_driver_that_sleeps_while_it_publishes_leaves_no_epoch_in_the_next_life(storage, is_started_again):
+    first, put, others = driver(storage), storage.put_if_absent, []
+    publish(first, 1, 2)
+
+    def put_late(path, data):
+        # It has looked, and found that the job is its own.
+        storage.put_if_absent = put
+        remove(storage, "job")
+        if is_started_again:
+            others.append(driver(storage))
+            publish(others[0], 1)
+        return put(path, data)
+
+    storage.put_if_absent = put_late
+    with pytest.raises(FencedError):
+        publish(first, 3)
+    assert first.list_epochs() == ([1] if is_started_again else [])
+    if is_started_again:
+        publish(others[0], 2, 3)
+
+
+def test_a_driver_that_sleeps_while_it_publishes_leaves_its_epoch_to_the_one_that_took_over(storage):
+    first, put = driver(storage), storage.put_if_absent
+    publish(first, 1)
+
+    def put_late(path, data):
+        storage.put_if_absent = put
+        driver(storage)
+        return put(path, data)
+
+    storage.put_if_absent = put_late
+    with pytest.raises(FencedError):
+        publish(first, 2)
+    assert first.list_epochs() == [1, 2]
+
+
+def test_a_driver_deletes_nothing_of_the_next_life(storage):
+    first = driver(storage)
+    publish(first, 1, 2, 3)
+    remove(storage, "job")
+    second = driver(storage)
+    publish(second, 1, 2, 3)
+    assert first.generation == second.generation
+    with pytest.raises(FencedError):
+        first.cleanup_checkpoint(CheckpointMetadata(job_id="job", epoch=3), 0, 3)
+    assert second.list_epochs() == [1, 2, 3]
 
 
 def test_of_two_drivers_that_claim_at_once_both_get_one_incarnation(storage):

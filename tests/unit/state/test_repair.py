@@ -16,7 +16,6 @@ from arroyo_core.proto.state_pb2 import CheckpointMetadata
 from arroyo_core.state import ParquetBackend, StorageProvider, paths
 from arroyo_core.state.envelope import seal
 from arroyo_core.state.failures import DamagedStateError, FencedError
-from arroyo_core.state.inspection import verify_checkpoint
 from arroyo_core.state.protocol import JobFacts
 from arroyo_core.state.repair import Repair, RepairError, derive_repair
 from arroyo_core.state.verification import Verdict, Verifier
@@ -116,7 +115,7 @@ def test_verify_finds_files_that_are_not_what_the_metadata_says(folder, change, 
     path.write_bytes(data)
     file.size_bytes, file.checksum = len(data), hashlib.sha256(data).digest()
     (folder / paths.checkpoint_metadata("job", 4)).write_bytes(seal(metadata))
-    _, problems = verify_checkpoint(backend, 4)
+    problems = Verifier(backend).verify(4).problems
     assert any(problem in found for found in problems), problems
 
 
@@ -129,6 +128,20 @@ def test_a_repair_says_what_it_would_do_and_changes_nothing(folder, capsys):
     assert "would publish the state of epoch 3 as epoch 5, to go on from there" in said
     assert "what sinks committed after epoch 3 stays" in said
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+def test_tools_read_what_a_repair_would_do_and_what_it_did(folder, capsys):
+    damage(folder, 4)
+    assert run_repair(folder, "--format", "json") == 1
+    planned = json.loads(capsys.readouterr().out)
+    assert (planned["is_needed"], planned["is_done"], planned["moved_to"]) == (True, False, None)
+    assert (planned["moved_epochs"], planned["goes_on_from"], planned["republished_as"]) == ([4], 3, 5)
+    assert run_repair(folder, "--format", "json", "--yes") == 0
+    done = json.loads(capsys.readouterr().out)
+    assert done["is_done"]
+    assert (folder / done["moved_to"]).is_dir()
+    assert run_repair(folder, "--format", "json") == 0
+    assert json.loads(capsys.readouterr().out)["is_needed"] is False
 
 
 def test_a_repaired_job_goes_on_from_the_last_whole_checkpoint(folder, capsys):

@@ -26,8 +26,9 @@ from arroyo_core.state import (
 )
 from arroyo_core.state.codec import encode
 from arroyo_core.state.config import KEY_HASH_COLUMN
-from arroyo_core.state.inspection import summarize_checkpoints, verify_checkpoint
+from arroyo_core.state.inspection import summarize_checkpoints
 from arroyo_core.state.protocol import referenced_paths
+from arroyo_core.state.verification import Verifier
 
 from .support.recording import DictDriver
 from .support.small_arrow import SMALL_COMPACTION, shrink_arrow
@@ -279,7 +280,8 @@ def test_large_commit_data_is_staged_in_a_file_and_counted(monkeypatch):
         commit_data(operator)
     [summary] = summarize_checkpoints(job.backend)
     assert (summary.bytes_written, summary.bytes_live) == (5005, 5005)
-    assert verify_checkpoint(job.backend, 1) == (1, [])
+    verdict = Verifier(job.backend).verify(1)
+    assert (verdict.files, verdict.problems) == (1, ())
 
 
 @pytest.mark.parametrize(("damage", "message"), [(None, "is missing"), (b"y" * 5000, "checksum"), (b"y", "1 bytes")])
@@ -295,7 +297,7 @@ def test_damage_of_staged_commit_data_is_found(monkeypatch, damage, message):
         driver.files[path] = damage
     with pytest.raises(StateError, match=message):
         commit_data(checkpoint.operators[0], job.storage)
-    _, problems = verify_checkpoint(job.backend, 1)
+    problems = Verifier(job.backend).verify(1).problems
     assert message in problems[0]
     if damage is None or len(damage) < 5000:
         with pytest.raises(StateError):

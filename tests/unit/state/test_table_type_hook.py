@@ -11,7 +11,7 @@ from arroyo_core.errors import StateError
 from arroyo_core.plugin import PluginSet, hookimpl
 from arroyo_core.state import table_types
 
-from .support.counters import CountersTable
+from .support.counters_plugin.acme_counters import CountersTable
 
 
 def plugins_with(*tables):

@@ -8,11 +8,12 @@ import pytest
 from arroyo_core.api.hashing import hash_columns, subtasks_of
 from arroyo_core.errors import StateError
 from arroyo_core.state import StorageProvider, Table, add_table_type, global_table_config, table_types
-from arroyo_core.state.compatibility import derive_mismatch
 from arroyo_core.state.failures import IncompatibleCheckpointError, WrongTableKindError
-from arroyo_core.state.inspection import read_table, summarize_tables, verify_checkpoint
+from arroyo_core.state.inspection import read_table, summarize_tables
+from arroyo_core.state.table_types import derive_mismatch
+from arroyo_core.state.verification import Verifier
 
-from .support.counters import CountersTable, counters_config, get_counters
+from .support.counters_plugin.acme_counters import CountersTable, counters_config, get_counters
 from .support.state_job import EAGER_COMPACTION, Job
 
 TABLES = {"n": counters_config(), **global_table_config("other", "a table of the core")}
@@ -70,7 +71,8 @@ def test_it_is_shown_and_verified(job):
         {"key": 7, "count": 2},
         {"key": 8, "count": 2},
     ]
-    assert verify_checkpoint(job.backend, job.checkpoint.epoch) == (2, [])
+    verdict = Verifier(job.backend).verify(job.checkpoint.epoch)
+    assert (verdict.files, verdict.problems) == (2, ())
 
 
 def test_it_says_itself_what_it_cannot_take_over(job):

@@ -301,7 +301,7 @@ def test_a_cache_that_others_can_write_is_refused(tmp_path):
     folder = tmp_path / "open"
     folder.mkdir()
     folder.chmod(0o777)
-    with pytest.raises(SetupError, match="must belong to this user"):
+    with pytest.raises(SetupError, match="must be a folder of this user, closed to others"):
         WarmCache(folder)
 
 

@@ -17,9 +17,10 @@ from arroyo_core.api import (
     SourceOperator,
 )
 from arroyo_core.errors import ConfigError
+from arroyo_core.local_folders import UDF_CACHE
 from arroyo_core.plugin import PluginSet
 from arroyo_core.state import global_table_config
-from arroyo_core.udf.artifact_cache import FOLDER_VARIABLE, ArtifactCache
+from arroyo_core.udf.artifact_cache import ArtifactCache
 from arroyo_core.udf.building import build_bundle
 from arroyo_core.udf.signing import TRUST_VARIABLE
 
@@ -43,7 +44,7 @@ def greet(name: str) -> str:
 @pytest.fixture(autouse=True)
 def cache_folder(tmp_path, monkeypatch):
     folder = tmp_path / "udf-cache"
-    monkeypatch.setenv(FOLDER_VARIABLE, str(folder))
+    monkeypatch.setenv(UDF_CACHE.variable, str(folder))
     monkeypatch.delenv(TRUST_VARIABLE, raising=False)
     return folder
 

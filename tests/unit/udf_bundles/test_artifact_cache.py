@@ -7,6 +7,7 @@ import logging
 import os
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import time
@@ -344,7 +345,7 @@ def test_the_cache_can_be_turned_off_or_put_elsewhere(monkeypatch, tmp_path, cap
     monkeypatch.setenv("ARROYO_UDF_CACHE", "off")
     assert default_artifact_cache() is None
     monkeypatch.setenv("ARROYO_UDF_CACHE", "")
-    monkeypatch.setattr(artifact_cache.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
     assert default_artifact_cache().folder == tmp_path / f"arroyo-udf-cache-{os.getuid()}"
     default_artifact_cache().folder.chmod(0o777)
     with caplog.at_level(logging.WARNING):

@@ -1,6 +1,7 @@
 """`arroyo udf`."""
 
 import hashlib
+import json
 import re
 import subprocess
 import sys
@@ -83,6 +84,18 @@ def test_ls_shows_what_is_no_bundle(run, tmp_path):
     code, out, _ = run("ls", tmp_path)
     assert code == 0
     assert re.search(r"x\.whl\n  sha256 \w{64}\n  no bundle: x\.whl is not a readable zip archive", out)
+
+
+def test_tools_read_the_list(run, source, tmp_path):
+    run("build", source, "-o", tmp_path / "store")
+    (tmp_path / "store" / "x.whl").write_bytes(b"PK no")
+    code, out, _ = run("ls", tmp_path / "store", "--format", "json")
+    assert code == 0
+    greeting, broken = json.loads(out)
+    assert (greeting["name"], greeting["is_signed"], greeting["error"]) == ("greeting-1.0.zip", False, None)
+    assert greeting["functions"] == ["greet(name: string) -> string"]
+    assert "is not a readable zip archive" in broken["error"]
+    assert json.loads(run("ls", tmp_path / "none", "--format", "json")[1]) == []
 
 
 def test_the_examples_of_a_bundle_are_its_test(run, source, tmp_path):

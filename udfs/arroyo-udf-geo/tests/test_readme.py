@@ -1,36 +1,23 @@
 """The README names every function, and its examples are true."""
 
 import ast
-import re
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from arroyo_testing.examples import evaluate, read_examples
 from arroyo_udf_geo.plugin import arroyo_register
 
 from arroyo_core.api import Registry
 
-README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
-EXAMPLES = re.findall(r"^\| `(\w+\(.*?\)(?:\[.*?\])?)` \| `(.*?)` \|", README, re.MULTILINE)
+EXAMPLES = read_examples(Path(__file__).parents[1] / "README.md")
 REGISTRY = Registry()
 arroyo_register(REGISTRY)
 
 
-def called(function):
-    """A function of whole columns, called with one row of plain values."""
-
-    def call(*values):
-        columns = [
-            pa.array([value], parameter.type) for value, parameter in zip(values, function.parameters, strict=True)
-        ]
-        return function.evaluate(columns)[0].as_py()
-
-    return call
-
-
 @pytest.mark.parametrize(("example", "result"), EXAMPLES, ids=[example for example, _ in EXAMPLES])
 def test_an_example_of_the_readme_is_true(example, result):
-    found = eval(example, {name: called(function) for name, function in REGISTRY.udfs.items()})
+    found = evaluate(example, REGISTRY.udfs)
     expected = ast.literal_eval(result)
     is_rounded = isinstance(expected, float | dict)
     assert found == (pytest.approx(expected, rel=1e-6, abs=1e-6) if is_rounded else expected)

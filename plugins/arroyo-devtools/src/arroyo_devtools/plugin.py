@@ -1,4 +1,4 @@
-"""Adds the commands of arroyo-devtools."""
+"""Adds the commands of arroyo-devtools, and the live view of `arroyo run`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 from arroyo_core.plugin import hookimpl
 
 if TYPE_CHECKING:
-    from arroyo_core.cli.commands import Commands
+    from typing import TextIO
+
+    from arroyo_core.cli import Commands, Progress
+    from arroyo_core.pipeline import Plan
 
 
 @hookimpl
@@ -18,3 +21,10 @@ def arroyo_add_command(commands: Commands) -> None:
 
     for module in (lint, fmt, graph, docs, schema, doctor, completion, new, proto):
         module.add_command(commands)
+
+
+@hookimpl
+def arroyo_progress(plan: Plan, out: TextIO) -> Progress:
+    from arroyo_devtools.live.progress import LiveProgress
+
+    return LiveProgress(plan, out)

@@ -1,7 +1,7 @@
 """Renders the templates of `arroyo new`: complete projects, whose names are replaced by others.
 
-The templates are folders of this repository, `plugins/_template` and `udfs/_template`, which are tested like all
-others; the wheel carries copies of them.
+The templates are folders of this repository, `plugins/_template`, `plugins/_templates/KIND` and `udfs/_template`, which
+are tested like all others; the wheel carries copies of them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 from arroyo_core.errors import ArroyoError, Domain
@@ -28,6 +29,19 @@ class TemplateError(ArroyoError):
     """A name that cannot be used, or a place where something is already."""
 
     domain = Domain.USER
+
+
+class Part(StrEnum):
+    """What a distribution can be started with alone; each has a template of its own."""
+
+    SOURCE = "source"
+    SINK = "sink"
+    OPERATOR = "operator"
+
+    @property
+    def operator(self) -> str:
+        """What the template's operator is called, after the prefix."""
+        return {Part.SOURCE: "feed", Part.SINK: "ledger", Part.OPERATOR: "totals"}[self]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +70,18 @@ def render_plugin(names: Names, into: Path) -> Path:
         text = text.replace("arroyo-template", names.distribution).replace("arroyo_template", names.package)
         return re.sub(r"\btemplate(?=\.(running_count|sqlite_upsert)| = )", names.prefix, text)
 
-    return _render(_template("plugin", "plugins"), "arroyo_template", names, into, apply)
+    return _render(_template("plugin", "plugins/_template"), "arroyo_template", names, into, apply)
+
+
+def render_part(part: Part, names: Names, into: Path) -> Path:
+    """A source, a sink or an operator alone, with its tests, in a new folder; raises as `render_plugin` does."""
+    package = f"arroyo_template_{part}"
+
+    def apply(text: str) -> str:
+        text = text.replace(f"arroyo-template-{part}", names.distribution).replace(package, names.package)
+        return re.sub(rf"\btemplate(?=\.{part.operator}\b| = )", names.prefix, text)
+
+    return _render(_template(part, f"plugins/_templates/{part}"), package, names, into, apply)
 
 
 def render_udf(names: Names, into: Path) -> Path:
@@ -67,7 +92,7 @@ def render_udf(names: Names, into: Path) -> Path:
         text = text.replace("udf_template = ", f"{names.package.removeprefix('arroyo_')} = ")
         return re.sub(r"\btemplate(?=_(initials|share|span)\b)", names.prefix, text)
 
-    return _render(_template("udf", "udfs"), "arroyo_udf_template", names, into, apply)
+    return _render(_template("udf", "udfs/_template"), "arroyo_udf_template", names, into, apply)
 
 
 def render_pipeline(name: str, into: Path) -> Path:
@@ -99,7 +124,7 @@ def _names(distribution: str, prefix: str | None, cut: str, *, what: str, exampl
 
 def _template(kind: str, folder: str) -> Path:
     """The folder of this repository, or the copy that came with the wheel."""
-    beside = _PACKAGE.parents[3] / folder / "_template"
+    beside = _PACKAGE.parents[3] / folder
     found = beside if (beside / "pyproject.toml").is_file() else _PACKAGE / "templates" / kind
     if not found.is_dir():
         raise TemplateError(f"the template of a {kind} is missing from this installation: {found}")

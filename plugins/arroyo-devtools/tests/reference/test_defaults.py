@@ -2,7 +2,6 @@
 
 import importlib
 import re
-import sys
 
 import pytest
 from arroyo_devtools.schema import describe_operators
@@ -19,12 +18,9 @@ from .conftest import ROOT
 
 
 def template_messages():
-    source = ROOT / "plugins" / "_template" / "src"
-    sys.path.insert(0, str(source))
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "plugins" / "_template" / "src")
         module = importlib.import_module("arroyo_template.config_pb2")
-    finally:
-        sys.path.remove(str(source))
     return [module.RunningCountConfig, module.SqliteUpsertConfig]
 
 

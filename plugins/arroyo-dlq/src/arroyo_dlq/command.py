@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow as pa
 
 from arroyo_core.cli.arguments import count
-from arroyo_core.cli.commands import Commands
+from arroyo_core.cli.commands import CommandGroup, Commands
 from arroyo_core.cli.exits import OK
-from arroyo_core.cli.options import JSON, add_format, add_planning, add_spark, planning
+from arroyo_core.cli.options import JSON, add_format, add_planning, add_spark, planning, spark_conf
 from arroyo_core.cli.tables import plain_value, print_rows
 from arroyo_core.pipeline import Plan, plan_pipeline
 from arroyo_core.pipeline.views import labels
@@ -25,7 +25,7 @@ from arroyo_core.runtime.job import Job
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.runtime.results import JobResult
 from arroyo_core.runtime.start import StartOptions
-from arroyo_core.state import StorageProvider, get_storage_provider
+from arroyo_core.state import StorageProvider, default_warm_cache, get_storage_provider
 from arroyo_dlq.claims import Claim, Replays, read_replays
 from arroyo_dlq.letters import LetterFile, find_letters, is_text_file, read_rows
 from arroyo_dlq.replay import Replayer, Runner, Selection
@@ -51,7 +51,7 @@ _FIELDS = (
 
 def add_command(commands: Commands) -> None:
     """Add `dlq ls|show|replay`."""
-    parser = commands.add_parser("dlq", help="list, show and replay dead letters")
+    parser = commands.add_parser("dlq", group=CommandGroup.STATE, help="list, show and replay dead letters")
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     ls = _add(actions, "ls", "list which nodes have dead letters, and how many are open", _ls)
     add_format(ls, formerly=["--output"])
@@ -280,7 +280,8 @@ def _in_process(plugins: PluginSet) -> Runner:
     def run(plan: Plan, start: StartOptions) -> JobResult:
         if plan.checkpoint.url is None:
             raise AssertionError("a replay has a place for its state")
-        return Job(plan, LocalExecutor(plugins), plugins=plugins, storage_url=plan.checkpoint.url, start=start).run()
+        executor = LocalExecutor(plugins, cache=default_warm_cache())
+        return Job(plan, executor, plugins=plugins, storage_url=plan.checkpoint.url, start=start).run()
 
     return run
 
@@ -290,13 +291,12 @@ def _on_spark(args: argparse.Namespace, plan: Plan, plugins: PluginSet, resource
     started: list[Any] = []
 
     def run(replay: Plan, start: StartOptions) -> JobResult:
-        from arroyo_core.cli.run import parse_conf
         from arroyo_core.spark.pipeline import Pipeline
         from arroyo_core.spark.session import leave_spark, start_spark
         from arroyo_core.spark.target import resolve_target
 
         if not started:
-            conf = parse_conf(args.conf)
+            conf = spark_conf(args)
             print(f"{plan.job_id}: starting Spark ({resolve_target(args.master, conf)})", file=sys.stderr, flush=True)
             spark = start_spark(plan.job_id, master=args.master, conf=conf, is_quiet=not args.debug, workers=plan.width)
             started.append(spark)

@@ -96,7 +96,7 @@ def _open_parquet(storage: StorageProvider, stored: StoredFile, source: Any) -> 
     try:
         reader = pq.ParquetFile(source)
     except pa.ArrowInvalid as error:
-        raise DataError(f"{storage.url}/{stored.path} is not Parquet file: {error}") from error
+        raise DataError(f"{storage.url}/{stored.path} is not a Parquet file: {error}") from error
     written = reader.schema_arrow
     folders = {name: value for name, value in _folder_values(stored.path).items() if name not in written.names}
     schema = pa.schema([*written, *(pa.field(name, pa.string()) for name in folders)])

@@ -24,6 +24,8 @@ from arroyo_filesystem.staging import STAGING_FOLDER, StagedFile, decode_files, 
 
 #: Copies inside an object store wait for the network only.
 PARALLEL_MOVES = 16
+#: How often a manifest is written that another driver's sweep takes away before it has its name.
+MANIFEST_ATTEMPTS = 5
 
 
 class LostFileError(StateError):
@@ -65,8 +67,17 @@ def commit_epoch(
 def put_manifest(location: Location, manifest: Manifest, *, folder: str) -> None:
     """Make a manifest visible, whole and lasting; `folder` is one that is swept with the epoch.
 
-    Again, to the same effect, where a commit is repeated.
+    Again, to the same effect, where a commit is repeated. Another driver may commit the same epoch at the same time,
+    and sweep what is staged here: a manifest follows from the checkpoint, so it is written once more.
     """
+    for _ in range(MANIFEST_ATTEMPTS - 1):
+        with contextlib.suppress(FileNotFoundError, LostFileError):
+            _write_manifest(location, manifest, folder=folder)
+            return
+    _write_manifest(location, manifest, folder=folder)
+
+
+def _write_manifest(location: Location, manifest: Manifest, *, folder: str) -> None:
     content, name = encode_manifest(manifest), manifest.path
     if not location.is_local and is_object_store(location.fs):
         with closing(location.fs.open(location.child(name), "wb")) as stream:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pyarrow as pa
@@ -27,11 +27,16 @@ class FormatChoice:
     """A format with its settings, as a connector's config has them."""
 
     format: Format
-    settings: Message
+    #: May hold secrets, so it is never shown.
+    settings: Message = field(repr=False)
 
     @property
     def name(self) -> str:
         return self.format.name
+
+    def for_topic(self, topic: str, part: str = "value") -> FormatChoice:
+        """The choice for messages of a topic, before `resolve`; `part` is `key` where it is about their keys."""
+        return FormatChoice(self.format, self.format.for_topic(self.settings, topic, part))
 
     def resolve(self) -> FormatChoice:
         """The choice that executors are sent; on the driver, once."""
@@ -148,26 +153,39 @@ def _split(value: struct_pb2.Value, default: str | None) -> tuple[str, dict[str,
     )
 
 
-def _read_setting(settings: Message, key: str, item: Any) -> None:
-    fields = {field.name: field for field in cast(Descriptor, settings.DESCRIPTOR).fields}
-    field = fields.get(key) or {field.json_name: field for field in fields.values()}.get(key)
-    if field is None:
-        near = difflib.get_close_matches(key, fields, n=1)
+def _read_setting(settings: Message, key: str, item: Any, parent: str = "format") -> None:
+    known = {each.name: each for each in cast(Descriptor, settings.DESCRIPTOR).fields}
+    found = known.get(key) or {each.json_name: each for each in known.values()}.get(key)
+    path = f"{parent}.{key}"
+    if found is None:
+        near = difflib.get_close_matches(key, known, n=1)
         raise ConfigError(
             f"there is no setting {key!r} of this format",
-            field=f"format.{key}",
+            field=path,
             value=key,
-            allowed=list(fields),
+            allowed=list(known),
             suggestion=near[0] if near else None,
         )
-    is_text = isinstance(item, str) and not field.is_repeated and field.message_type is None
+    if isinstance(item, dict) and _holds_settings(found):
+        # One by one, so that a mistake has its own path, and no message shows the settings beside it.
+        nested = getattr(settings, found.name)
+        nested.SetInParent()
+        for inner, value in item.items():
+            _read_setting(nested, inner, value, path)
+        return
+    is_text = isinstance(item, str) and not found.is_repeated and found.message_type is None
     try:
         # As in configs of operators: `64MiB`, `10s`, and `true` from a variable.
-        plain = parse_value(field, item) if is_text and field.type != field.TYPE_BYTES else item
+        plain = parse_value(found, item) if is_text and found.type != found.TYPE_BYTES else item
         json_format.ParseDict({key: plain}, settings)
     except (json_format.ParseError, ValueError) as error:
         reason = str(error).rpartition(": ")[2]
-        raise ConfigError(f"{key} cannot be {item!r}: {reason}", field=f"format.{key}", value=str(item)) from error
+        raise ConfigError(f"{key} cannot be {item!r}: {reason}", field=path, value=str(item)) from error
+
+
+def _holds_settings(found: Any) -> bool:
+    kind = found.message_type
+    return kind is not None and not found.is_repeated and not kind.full_name.startswith("google.protobuf.")
 
 
 def _within_format(error: ConfigError) -> ConfigError:

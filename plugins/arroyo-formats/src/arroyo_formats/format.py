@@ -93,6 +93,14 @@ class Format(ABC):
     #: What it can do with files; None where files make no sense.
     files: ClassVar[FileFormat | None] = None
 
+    def for_topic(self, settings: Any, topic: str, part: str) -> Any:
+        """The settings for messages of a topic, where they name nothing else: the subject in a schema registry.
+
+        Connectors with topics call it before `resolve`, once. `part` is `value` or `key`. Must not change what it is
+        given: return a copy.
+        """
+        return settings
+
     def resolve(self, settings: Any) -> Any:
         """The settings as executors need them, with the content of files that only the driver has.
 

@@ -26,7 +26,7 @@ from arroyo_core.proto import options_pb2 as arroyo__core_dot_proto_dot_options_
 from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18\x61rroyo_kafka/kafka.proto\x12\x0c\x61rroyo_kafka\x1a\x1f\x61rroyo_core/proto/options.proto\x1a\x1cgoogle/protobuf/struct.proto\"$\n\x06\x43olumn\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\"]\n\x08Metadata\"Q\n\x04Part\x12\t\n\x05topic\x10\x00\x12\r\n\tpartition\x10\x01\x12\n\n\x06offset\x10\x02\x12\r\n\ttimestamp\x10\x03\x12\x07\n\x03key\x10\x04\x12\x0b\n\x07headers\x10\x05\"L\n\x0eMetadataColumn\x12\x0c\n\x04name\x18\x01 \x01(\t\x12,\n\x04part\x18\x02 \x01(\tB\x1e\xaa\xb5\x18\x1a\x61rroyo_kafka.Metadata.Part\"8\n\x07\x42\x61\x64\x44\x61ta\"-\n\x06Policy\x12\x08\n\x04\x66\x61il\x10\x00\x12\x08\n\x04\x64rop\x10\x01\x12\x0f\n\x0b\x64\x65\x61\x64_letter\x10\x02\"8\n\x08\x44\x61taLoss\",\n\x06Policy\x12\x08\n\x04\x66\x61il\x10\x00\x12\x0c\n\x08\x65\x61rliest\x10\x01\x12\n\n\x06latest\x10\x02\"\x9c\x07\n\x0cSourceConfig\x12\x1f\n\x11\x62ootstrap_servers\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\x12\r\n\x05topic\x18\x02 \x01(\t\x12\x0e\n\x06topics\x18\x03 \x03(\t\x12\x15\n\rtopic_pattern\x18\x04 \x01(\t\x12,\n\x06\x66ormat\x18\x05 \x01(\x0b\x32\x16.google.protobuf.ValueB\x04\xa0\xb5\x18\x01\x12*\n\x06schema\x18\x06 \x03(\x0b\x32\x14.arroyo_kafka.ColumnB\x04\x88\xb5\x18\x01\x12\x18\n\x10\x65vent_time_field\x18\x07 \x01(\t\x12#\n\x0cmax_lateness\x18\x08 \x01(\x03\x42\x08\x90\xb5\x18\x01\xb8\xb5\x18\x00H\x00\x88\x01\x01\x12!\n\nidle_after\x18\t \x01(\x03\x42\x08\x90\xb5\x18\x01\xb8\xb5\x18\x01H\x01\x88\x01\x01\x12\x43\n\x05start\x18\n \x01(\x0b\x32\x16.google.protobuf.ValueB\x1c\xb2\xb5\x18\x18\x61rroyo_kafka.Start.Place\x12\x43\n\x05until\x18\x0b \x01(\x0b\x32\x16.google.protobuf.ValueB\x1c\xb2\xb5\x18\x18\x61rroyo_kafka.Until.Place\x12\x10\n\x08group_id\x18\x0c \x01(\t\x12%\n\x0eread_committed\x18\r \x01(\x08\x42\x08\xd2\xb5\x18\x04trueH\x02\x88\x01\x01\x12>\n\x0con_data_loss\x18\x0e \x01(\tB(\xaa\xb5\x18\x1c\x61rroyo_kafka.DataLoss.Policy\xd2\xb5\x18\x04\x66\x61il\x12\x34\n\x08metadata\x18\x0f \x03(\x0b\x32\x1c.arroyo_kafka.MetadataColumnB\x04\x88\xb5\x18\x01\x12\x39\n\x08\x62\x61\x64_data\x18\x10 \x01(\tB\'\xaa\xb5\x18\x1b\x61rroyo_kafka.BadData.Policy\xd2\xb5\x18\x04\x66\x61il\x12\x13\n\x0b\x64\x65\x61\x64_letter\x18\x11 \x01(\t\x12-\n\x12\x64iscovery_interval\x18\x12 \x01(\x03\x42\x11\x90\xb5\x18\x01\xb8\xb5\x18\xc0\x84=\xd2\xb5\x18\x03\x33\x30s\x12\'\n\nbatch_rows\x18\x13 \x01(\x03\x42\x13\xb8\xb5\x18\x01\xc0\xb5\x18\x80\x80@\xd2\xb5\x18\x05\x31\x36\x33\x38\x34\x12\x36\n\x06\x63lient\x18\x14 \x03(\x0b\x32&.arroyo_kafka.SourceConfig.ClientEntry\x1a-\n\x0b\x43lientEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x0f\n\r_max_latenessB\r\n\x0b_idle_afterB\x11\n\x0f_read_committed\"5\n\x05Start\",\n\x05Place\x12\x0c\n\x08\x65\x61rliest\x10\x00\x12\n\n\x06latest\x10\x01\x12\t\n\x05group\x10\x02\"\x1c\n\x05Until\"\x13\n\x05Place\x12\n\n\x06latest\x10\x00\"<\n\x08\x44\x65livery\"0\n\tGuarantee\x12\x10\n\x0c\x65xactly_once\x10\x00\x12\x11\n\rat_least_once\x10\x01\"6\n\nLostMarker\"(\n\x06Policy\x12\x08\n\x04\x66\x61il\x10\x00\x12\n\n\x06repeat\x10\x01\x12\x08\n\x04skip\x10\x02\"&\n\x06Header\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06\x63olumn\x18\x02 \x01(\t\"\xf7\x03\n\nSinkConfig\x12\x1f\n\x11\x62ootstrap_servers\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\x12\r\n\x05topic\x18\x02 \x01(\t\x12\x13\n\x0btopic_field\x18\x03 \x01(\t\x12,\n\x06\x66ormat\x18\x04 \x01(\x0b\x32\x16.google.protobuf.ValueB\x04\xa0\xb5\x18\x01\x12\x12\n\nkey_fields\x18\x05 \x03(\t\x12\x14\n\x0cpartition_by\x18\x06 \x03(\t\x12\x17\n\x0ftimestamp_field\x18\x07 \x01(\t\x12+\n\x07headers\x18\x08 \x03(\x0b\x32\x14.arroyo_kafka.HeaderB\x04\x88\xb5\x18\x01\x12\x45\n\x08\x64\x65livery\x18\t \x01(\tB3\xaa\xb5\x18\x1f\x61rroyo_kafka.Delivery.Guarantee\xd2\xb5\x18\x0c\x65xactly_once\x12\x42\n\x0eon_lost_marker\x18\n \x01(\tB*\xaa\xb5\x18\x1e\x61rroyo_kafka.LostMarker.Policy\xd2\xb5\x18\x04\x66\x61il\x12\x16\n\x0eprogress_topic\x18\x0b \x01(\t\x12\x34\n\x06\x63lient\x18\x0c \x03(\x0b\x32$.arroyo_kafka.SinkConfig.ClientEntry\x1a-\n\x0b\x43lientEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x99\x02\n\x0cLookupConfig\x12\x1f\n\x11\x62ootstrap_servers\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\x12\x13\n\x05topic\x18\x02 \x01(\tB\x04\xa0\xb5\x18\x01\x12,\n\x06\x66ormat\x18\x03 \x01(\x0b\x32\x16.google.protobuf.ValueB\x04\xa0\xb5\x18\x01\x12*\n\x06schema\x18\x04 \x03(\x0b\x32\x14.arroyo_kafka.ColumnB\x04\x88\xb5\x18\x01\x12\x12\n\nkey_column\x18\x05 \x01(\t\x12\x36\n\x06\x63lient\x18\x06 \x03(\x0b\x32&.arroyo_kafka.LookupConfig.ClientEntry\x1a-\n\x0b\x43lientEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18\x61rroyo_kafka/kafka.proto\x12\x0c\x61rroyo_kafka\x1a\x1f\x61rroyo_core/proto/options.proto\x1a\x1cgoogle/protobuf/struct.proto\"$\n\x06\x43olumn\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\"]\n\x08Metadata\"Q\n\x04Part\x12\t\n\x05topic\x10\x00\x12\r\n\tpartition\x10\x01\x12\n\n\x06offset\x10\x02\x12\r\n\ttimestamp\x10\x03\x12\x07\n\x03key\x10\x04\x12\x0b\n\x07headers\x10\x05\"L\n\x0eMetadataColumn\x12\x0c\n\x04name\x18\x01 \x01(\t\x12,\n\x04part\x18\x02 \x01(\tB\x1e\xaa\xb5\x18\x1a\x61rroyo_kafka.Metadata.Part\"8\n\x07\x42\x61\x64\x44\x61ta\"-\n\x06Policy\x12\x08\n\x04\x66\x61il\x10\x00\x12\x08\n\x04\x64rop\x10\x01\x12\x0f\n\x0b\x64\x65\x61\x64_letter\x10\x02\"8\n\x08\x44\x61taLoss\",\n\x06Policy\x12\x08\n\x04\x66\x61il\x10\x00\x12\x0c\n\x08\x65\x61rliest\x10\x01\x12\n\n\x06latest\x10\x02\"\xa2\x07\n\x0cSourceConfig\x12\x1f\n\x11\x62ootstrap_servers\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\x12\r\n\x05topic\x18\x02 \x01(\t\x12\x0e\n\x06topics\x18\x03 \x03(\t\x12\x15\n\rtopic_pattern\x18\x04 \x01(\t\x12,\n\x06\x66ormat\x18\x05 \x01(\x0b\x32\x16.google.protobuf.ValueB\x04\xa0\xb5\x18\x01\x12*\n\x06schema\x18\x06 \x03(\x0b\x32\x14.arroyo_kafka.ColumnB\x04\x88\xb5\x18\x01\x12\x18\n\x10\x65vent_time_field\x18\x07 \x01(\t\x12#\n\x0cmax_lateness\x18\x08 \x01(\x03\x42\x08\x90\xb5\x18\x01\xb8\xb5\x18\x00H\x00\x88\x01\x01\x12!\n\nidle_after\x18\t \x01(\x03\x42\x08\x90\xb5\x18\x01\xb8\xb5\x18\x01H\x01\x88\x01\x01\x12\x43\n\x05start\x18\n \x01(\x0b\x32\x16.google.protobuf.ValueB\x1c\xb2\xb5\x18\x18\x61rroyo_kafka.Start.Place\x12\x43\n\x05until\x18\x0b \x01(\x0b\x32\x16.google.protobuf.ValueB\x1c\xb2\xb5\x18\x18\x61rroyo_kafka.Until.Place\x12\x10\n\x08group_id\x18\x0c \x01(\t\x12%\n\x0eread_committed\x18\r \x01(\x08\x42\x08\xd2\xb5\x18\x04trueH\x02\x88\x01\x01\x12>\n\x0con_data_loss\x18\x0e \x01(\tB(\xaa\xb5\x18\x1c\x61rroyo_kafka.DataLoss.Policy\xd2\xb5\x18\x04\x66\x61il\x12\x34\n\x08metadata\x18\x0f \x03(\x0b\x32\x1c.arroyo_kafka.MetadataColumnB\x04\x88\xb5\x18\x01\x12\x39\n\x08\x62\x61\x64_data\x18\x10 \x01(\tB\'\xaa\xb5\x18\x1b\x61rroyo_kafka.BadData.Policy\xd2\xb5\x18\x04\x66\x61il\x12\x13\n\x0b\x64\x65\x61\x64_letter\x18\x11 \x01(\t\x12-\n\x12\x64iscovery_interval\x18\x12 \x01(\x03\x42\x11\x90\xb5\x18\x01\xb8\xb5\x18\xc0\x84=\xd2\xb5\x18\x03\x33\x30s\x12\'\n\nbatch_rows\x18\x13 \x01(\x03\x42\x13\xb8\xb5\x18\x01\xc0\xb5\x18\x80\x80@\xd2\xb5\x18\x05\x31\x36\x33\x38\x34\x12<\n\x06\x63lient\x18\x14 \x03(\x0b\x32&.arroyo_kafka.SourceConfig.ClientEntryB\x04\xd8\xb5\x18\x01\x1a-\n\x0b\x43lientEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x0f\n\r_max_latenessB\r\n\x0b_idle_afterB\x11\n\x0f_read_committed\"5\n\x05Start\",\n\x05Place\x12\x0c\n\x08\x65\x61rliest\x10\x00\x12\n\n\x06latest\x10\x01\x12\t\n\x05group\x10\x02\"\x1c\n\x05Until\"\x13\n\x05Place\x12\n\n\x06latest\x10\x00\"<\n\x08\x44\x65livery\"0\n\tGuarantee\x12\x10\n\x0c\x65xactly_once\x10\x00\x12\x11\n\rat_least_once\x10\x01\"6\n\nLostMarker\"(\n\x06Policy\x12\x08\n\x04\x66\x61il\x10\x00\x12\n\n\x06repeat\x10\x01\x12\x08\n\x04skip\x10\x02\"&\n\x06Header\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06\x63olumn\x18\x02 \x01(\t\"\xfd\x03\n\nSinkConfig\x12\x1f\n\x11\x62ootstrap_servers\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\x12\r\n\x05topic\x18\x02 \x01(\t\x12\x13\n\x0btopic_field\x18\x03 \x01(\t\x12,\n\x06\x66ormat\x18\x04 \x01(\x0b\x32\x16.google.protobuf.ValueB\x04\xa0\xb5\x18\x01\x12\x12\n\nkey_fields\x18\x05 \x03(\t\x12\x14\n\x0cpartition_by\x18\x06 \x03(\t\x12\x17\n\x0ftimestamp_field\x18\x07 \x01(\t\x12+\n\x07headers\x18\x08 \x03(\x0b\x32\x14.arroyo_kafka.HeaderB\x04\x88\xb5\x18\x01\x12\x45\n\x08\x64\x65livery\x18\t \x01(\tB3\xaa\xb5\x18\x1f\x61rroyo_kafka.Delivery.Guarantee\xd2\xb5\x18\x0c\x65xactly_once\x12\x42\n\x0eon_lost_marker\x18\n \x01(\tB*\xaa\xb5\x18\x1e\x61rroyo_kafka.LostMarker.Policy\xd2\xb5\x18\x04\x66\x61il\x12\x16\n\x0eprogress_topic\x18\x0b \x01(\t\x12:\n\x06\x63lient\x18\x0c \x03(\x0b\x32$.arroyo_kafka.SinkConfig.ClientEntryB\x04\xd8\xb5\x18\x01\x1a-\n\x0b\x43lientEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x9f\x02\n\x0cLookupConfig\x12\x1f\n\x11\x62ootstrap_servers\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\x12\x13\n\x05topic\x18\x02 \x01(\tB\x04\xa0\xb5\x18\x01\x12,\n\x06\x66ormat\x18\x03 \x01(\x0b\x32\x16.google.protobuf.ValueB\x04\xa0\xb5\x18\x01\x12*\n\x06schema\x18\x04 \x03(\x0b\x32\x14.arroyo_kafka.ColumnB\x04\x88\xb5\x18\x01\x12\x12\n\nkey_column\x18\x05 \x01(\t\x12<\n\x06\x63lient\x18\x06 \x03(\x0b\x32&.arroyo_kafka.LookupConfig.ClientEntryB\x04\xd8\xb5\x18\x01\x1a-\n\x0b\x43lientEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -63,6 +63,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SOURCECONFIG'].fields_by_name['discovery_interval']._serialized_options = b'\220\265\030\001\270\265\030\300\204=\322\265\030\00330s'
   _globals['_SOURCECONFIG'].fields_by_name['batch_rows']._loaded_options = None
   _globals['_SOURCECONFIG'].fields_by_name['batch_rows']._serialized_options = b'\270\265\030\001\300\265\030\200\200@\322\265\030\00516384'
+  _globals['_SOURCECONFIG'].fields_by_name['client']._loaded_options = None
+  _globals['_SOURCECONFIG'].fields_by_name['client']._serialized_options = b'\330\265\030\001'
   _globals['_SINKCONFIG_CLIENTENTRY']._loaded_options = None
   _globals['_SINKCONFIG_CLIENTENTRY']._serialized_options = b'8\001'
   _globals['_SINKCONFIG'].fields_by_name['bootstrap_servers']._loaded_options = None
@@ -75,6 +77,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SINKCONFIG'].fields_by_name['delivery']._serialized_options = b'\252\265\030\037arroyo_kafka.Delivery.Guarantee\322\265\030\014exactly_once'
   _globals['_SINKCONFIG'].fields_by_name['on_lost_marker']._loaded_options = None
   _globals['_SINKCONFIG'].fields_by_name['on_lost_marker']._serialized_options = b'\252\265\030\036arroyo_kafka.LostMarker.Policy\322\265\030\004fail'
+  _globals['_SINKCONFIG'].fields_by_name['client']._loaded_options = None
+  _globals['_SINKCONFIG'].fields_by_name['client']._serialized_options = b'\330\265\030\001'
   _globals['_LOOKUPCONFIG_CLIENTENTRY']._loaded_options = None
   _globals['_LOOKUPCONFIG_CLIENTENTRY']._serialized_options = b'8\001'
   _globals['_LOOKUPCONFIG'].fields_by_name['bootstrap_servers']._loaded_options = None
@@ -85,6 +89,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LOOKUPCONFIG'].fields_by_name['format']._serialized_options = b'\240\265\030\001'
   _globals['_LOOKUPCONFIG'].fields_by_name['schema']._loaded_options = None
   _globals['_LOOKUPCONFIG'].fields_by_name['schema']._serialized_options = b'\210\265\030\001'
+  _globals['_LOOKUPCONFIG'].fields_by_name['client']._loaded_options = None
+  _globals['_LOOKUPCONFIG'].fields_by_name['client']._serialized_options = b'\330\265\030\001'
   _globals['_COLUMN']._serialized_start=105
   _globals['_COLUMN']._serialized_end=141
   _globals['_METADATA']._serialized_start=143
@@ -102,33 +108,33 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_DATALOSS_POLICY']._serialized_start=386
   _globals['_DATALOSS_POLICY']._serialized_end=430
   _globals['_SOURCECONFIG']._serialized_start=433
-  _globals['_SOURCECONFIG']._serialized_end=1357
-  _globals['_SOURCECONFIG_CLIENTENTRY']._serialized_start=1261
-  _globals['_SOURCECONFIG_CLIENTENTRY']._serialized_end=1306
-  _globals['_START']._serialized_start=1359
-  _globals['_START']._serialized_end=1412
-  _globals['_START_PLACE']._serialized_start=1368
-  _globals['_START_PLACE']._serialized_end=1412
-  _globals['_UNTIL']._serialized_start=1414
-  _globals['_UNTIL']._serialized_end=1442
-  _globals['_UNTIL_PLACE']._serialized_start=1423
-  _globals['_UNTIL_PLACE']._serialized_end=1442
-  _globals['_DELIVERY']._serialized_start=1444
-  _globals['_DELIVERY']._serialized_end=1504
-  _globals['_DELIVERY_GUARANTEE']._serialized_start=1456
-  _globals['_DELIVERY_GUARANTEE']._serialized_end=1504
-  _globals['_LOSTMARKER']._serialized_start=1506
-  _globals['_LOSTMARKER']._serialized_end=1560
-  _globals['_LOSTMARKER_POLICY']._serialized_start=1520
-  _globals['_LOSTMARKER_POLICY']._serialized_end=1560
-  _globals['_HEADER']._serialized_start=1562
-  _globals['_HEADER']._serialized_end=1600
-  _globals['_SINKCONFIG']._serialized_start=1603
-  _globals['_SINKCONFIG']._serialized_end=2106
-  _globals['_SINKCONFIG_CLIENTENTRY']._serialized_start=1261
-  _globals['_SINKCONFIG_CLIENTENTRY']._serialized_end=1306
-  _globals['_LOOKUPCONFIG']._serialized_start=2109
-  _globals['_LOOKUPCONFIG']._serialized_end=2390
-  _globals['_LOOKUPCONFIG_CLIENTENTRY']._serialized_start=1261
-  _globals['_LOOKUPCONFIG_CLIENTENTRY']._serialized_end=1306
+  _globals['_SOURCECONFIG']._serialized_end=1363
+  _globals['_SOURCECONFIG_CLIENTENTRY']._serialized_start=1267
+  _globals['_SOURCECONFIG_CLIENTENTRY']._serialized_end=1312
+  _globals['_START']._serialized_start=1365
+  _globals['_START']._serialized_end=1418
+  _globals['_START_PLACE']._serialized_start=1374
+  _globals['_START_PLACE']._serialized_end=1418
+  _globals['_UNTIL']._serialized_start=1420
+  _globals['_UNTIL']._serialized_end=1448
+  _globals['_UNTIL_PLACE']._serialized_start=1429
+  _globals['_UNTIL_PLACE']._serialized_end=1448
+  _globals['_DELIVERY']._serialized_start=1450
+  _globals['_DELIVERY']._serialized_end=1510
+  _globals['_DELIVERY_GUARANTEE']._serialized_start=1462
+  _globals['_DELIVERY_GUARANTEE']._serialized_end=1510
+  _globals['_LOSTMARKER']._serialized_start=1512
+  _globals['_LOSTMARKER']._serialized_end=1566
+  _globals['_LOSTMARKER_POLICY']._serialized_start=1526
+  _globals['_LOSTMARKER_POLICY']._serialized_end=1566
+  _globals['_HEADER']._serialized_start=1568
+  _globals['_HEADER']._serialized_end=1606
+  _globals['_SINKCONFIG']._serialized_start=1609
+  _globals['_SINKCONFIG']._serialized_end=2118
+  _globals['_SINKCONFIG_CLIENTENTRY']._serialized_start=1267
+  _globals['_SINKCONFIG_CLIENTENTRY']._serialized_end=1312
+  _globals['_LOOKUPCONFIG']._serialized_start=2121
+  _globals['_LOOKUPCONFIG']._serialized_end=2408
+  _globals['_LOOKUPCONFIG_CLIENTENTRY']._serialized_start=1267
+  _globals['_LOOKUPCONFIG_CLIENTENTRY']._serialized_end=1312
 # @@protoc_insertion_point(module_scope)

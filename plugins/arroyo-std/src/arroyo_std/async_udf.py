@@ -23,8 +23,9 @@ from arroyo_core.api import (
 )
 from arroyo_core.api.units import format_duration_us
 from arroyo_core.errors import ConfigError
-from arroyo_core.udf import AsyncUdf, Calls, InFlight, to_column
+from arroyo_core.udf import AsyncUdf
 from arroyo_std.fitting import check_arguments
+from arroyo_std.in_flight import Calls, InFlight, to_column
 from arroyo_std.on_error import OnError, RowErrors
 
 #: Results of a slow stream do not wait for its next row.

@@ -5,6 +5,7 @@ A stream is a list of steps: rows, watermarks, and ends of epochs after which th
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -94,8 +95,9 @@ def aggregate(rows: Sequence[Row]) -> dict[str, Any]:
     }
 
 
-def feed(harness: Any, steps: Sequence[Step], *, then_end: bool = True) -> None:
-    """Drive an operator under test through a stream, and to its end."""
+def feed(harness: Any, steps: Sequence[Step], *, then_end: bool = True, widths: Sequence[int] = ()) -> None:
+    """Drive an operator under test through a stream, and to its end; each epoch at the next parallelism of `widths`."""
+    later = itertools.cycle([*widths[1:], *widths[:1]])
     for step in steps:
         if isinstance(step, Rows):
             if step.rows:
@@ -105,7 +107,7 @@ def feed(harness: Any, steps: Sequence[Step], *, then_end: bool = True) -> None:
         else:
             harness.checkpoint()
             if step.is_restored:
-                harness.restore()
+                harness.restore(*itertools.islice(later, 1))
     if then_end:
         harness.end_of_data()
         harness.checkpoint()

@@ -5,18 +5,30 @@ from __future__ import annotations
 import argparse
 import contextlib
 import fnmatch
+import json
 import logging
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arroyo_core.cli.commands import Commands
+from arroyo_core.cli.commands import CommandGroup, Commands
 from arroyo_core.cli.exits import FAILURE, OK
-from arroyo_core.cli.options import add_planning, bundle_opener, given_parameters
+from arroyo_core.cli.options import (
+    JSON,
+    TEXT,
+    add_format,
+    add_planning,
+    add_spark,
+    bundle_opener,
+    given_parameters,
+    spark_conf,
+)
+from arroyo_core.cli.terminal import is_coloured
 from arroyo_core.errors import SetupError
 from arroyo_core.pipeline.views.labels import count
 
@@ -33,6 +45,7 @@ _DEFAULT_ROWS = 20
 def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "test",
+        group=CommandGroup.PIPELINES,
         help="run the tests of pipelines",
         description="Run the tests of pipeline files: those under 'tests' in the file, and those beside it in "
         "NAME_test.yaml. Sources get the rows that a test gives, and sinks write nothing. Exit code 0 when all "
@@ -43,7 +56,7 @@ def add_command(commands: Commands) -> None:
         "-k", metavar="PATTERN", dest="pattern", help="only tests with this in their name; * and ? match"
     )
     ways = parser.add_mutually_exclusive_group()
-    ways.add_argument("--spark", action="store_true", help="run them on Spark on this machine, not in this process")
+    ways.add_argument("--spark", action="store_true", help="run them on Spark (--master, --conf), not in this process")
     ways.add_argument("--crash-all", action="store_true", help="repeat each test with a crash at every call to storage")
     ways.add_argument("--update", action="store_true", help="expect from now on what comes: change the files")
     ways.add_argument(
@@ -56,9 +69,10 @@ def add_command(commands: Commands) -> None:
         metavar="N",
         help="with --record: how many rows of each source (default: %(default)s)",
     )
-    parser.add_argument("--master", metavar="URL", help="with --spark: the Spark master (default: local[2])")
     parser.add_argument("--junit-xml", metavar="FILE", help="also write the results there, for build servers")
+    add_format(parser, help="json: the results as one object, at the end")
     add_planning(parser, has_parallelism=False)
+    add_spark(parser, default="local[2]")
     parser.set_defaults(command=test)
 
 
@@ -89,7 +103,8 @@ def _run_file(
     from arroyo_testing.cases.report import failure_text, result_line
     from arroyo_testing.cases.updating import update_text
 
-    print(file.path)
+    say = partial(_say, args)
+    say(str(file.path))
     pipeline = _pipeline(file.pipeline, args)
     results: list[CaseResult | CrashResult] = []
     updates: list[Difference] = []
@@ -97,22 +112,22 @@ def _run_file(
         result = pipeline.run(file, spec, new_place())
         if args.update and result.differences and result.error is None:
             updates += result.differences
-            print(f"  new   {spec.name}  ({count(len(result.differences), 'expectation')} updated)", flush=True)
+            say(f"  new   {spec.name}  ({count(len(result.differences), 'expectation')} updated)")
             results.append(replace(result, differences=()))
             continue
-        print(result_line(result), flush=True)
+        say(result_line(result))
         results.append(result)
         if not result.is_passed:
-            text = failure_text(result, is_coloured=sys.stdout.isatty(), is_debug=args.debug)
-            print("\n" + _indented(text) + "\n", flush=True)
+            text = failure_text(result, is_coloured=is_coloured(sys.stdout), is_debug=args.debug)
+            say("\n" + _indented(text) + "\n")
         elif args.crash_all and spec.error is None:
-            results.append(_crash_all(pipeline, file, spec))
+            results.append(_crash_all(pipeline, file, spec, say))
     if updates:
         file.path.write_text(update_text(file.text, updates, file=str(file.path)), encoding="utf-8")
     return results
 
 
-def _crash_all(pipeline: PipelineCases, file: CaseFile, spec: CaseSpec) -> CrashResult:
+def _crash_all(pipeline: PipelineCases, file: CaseFile, spec: CaseSpec, say: Callable[[str], None]) -> CrashResult:
     from arroyo_testing.cases.report import crash_failures, crash_line
 
     def show(done: int, total: int) -> None:
@@ -121,20 +136,22 @@ def _crash_all(pipeline: PipelineCases, file: CaseFile, spec: CaseSpec) -> Crash
             print(f"\r  {done} of {total} crashes{end}", end="", file=sys.stderr, flush=True)
 
     result = pipeline.crash_all(file, spec, show)
-    print(crash_line(result), flush=True)
+    say(crash_line(result))
     if result.failures:
-        print("\n" + _indented(crash_failures(result)) + "\n", flush=True)
+        say("\n" + _indented(crash_failures(result)) + "\n")
     return result
 
 
 def _finish(results: Sequence[CaseResult | CrashResult], args: argparse.Namespace) -> int:
-    from arroyo_testing.cases.report import is_passed, junit_xml
+    from arroyo_testing.cases.report import is_passed, junit_xml, result_json
 
     if args.junit_xml:
         Path(args.junit_xml).write_bytes(junit_xml(results))
     failed = sum(not is_passed(result) for result in results)
     verdict = f"{failed} failed" if failed else "all passed"
-    print(f"{count(len(results), 'test')}, {verdict}")
+    _say(args, f"{count(len(results), 'test')}, {verdict}")
+    if args.format == JSON:
+        print(json.dumps({"failed": failed, "tests": [result_json(result) for result in results]}, indent=2))
     return FAILURE if failed else OK
 
 
@@ -147,8 +164,12 @@ def _record(paths: Sequence[Path], args: argparse.Namespace) -> int:
     for path in paths:
         if path.is_dir() or is_case_file(path):
             raise SetupError(f"--record takes pipelines: {path} is none")
+    recorded = []
     for path in paths:
-        print(f"{record_case(_pipeline(path, args), rows=args.rows)}: recorded")
+        recorded.append(str(record_case(_pipeline(path, args), rows=args.rows)))
+        _say(args, f"{recorded[-1]}: recorded")
+    if args.format == JSON:
+        print(json.dumps({"recorded": recorded}, indent=2))
     return OK
 
 
@@ -186,7 +207,7 @@ def _places(args: argparse.Namespace) -> Iterator[Callable[[], Place]]:
     from arroyo_testing.cases.running import RemoteTasks
 
     folder = Path(tempfile.mkdtemp(prefix="arroyo-test-"))
-    spark = start_spark("arroyo test", master=args.master or "local[2]", is_quiet=not args.debug)
+    spark = start_spark("arroyo test", master=args.master, conf=spark_conf(args), is_quiet=not args.debug)
     made = iter(range(sys.maxsize))
     try:
         yield lambda: FolderPlace(
@@ -209,6 +230,12 @@ def _nothing_found(args: argparse.Namespace) -> str:
     if args.pattern is not None:
         return f"no test in {files} has {args.pattern!r} in its name"
     return f"there are no tests in {files}: write them under 'tests', or in NAME_test.yaml beside NAME.yaml"
+
+
+def _say(args: argparse.Namespace, text: str) -> None:
+    """For people, while the tests run."""
+    if args.format == TEXT:
+        print(text, flush=True)
 
 
 def _indented(text: str) -> str:

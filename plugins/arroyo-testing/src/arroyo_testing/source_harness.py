@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from arroyo_core.api import (
     ConstructedOperator,
+    ControlMessage,
     SourceCollector,
     SourceFinishType,
     SourceOperator,
@@ -65,21 +66,25 @@ class SourceHarness:
         parallelism: int = 1,
         interval_ms: int | None = None,
         stop: StopRequest | None = None,
+        ends_at_wait: bool = False,
         is_lost: bool = False,
     ) -> SourceRun:
         """One epoch, in which each subtask is handed its barrier after `rows` rows or so much time; may rescale.
 
-        With `stop` it is told to stop at once. Of an epoch that `is_lost` no state is kept, as when the process dies.
+        With `stop` it is told to stop at once, and with `ends_at_wait` the barrier comes as soon as a subtask waits, so
+        that no test does: move `clock` on between epochs instead. Of an epoch that `is_lost` no state is kept, as when
+        the process dies.
         """
         budget = Budget(rows=rows, interval_ms=interval_ms)
         batches: list[pa.RecordBatch] = []
         watermarks: list[Watermark] = []
-        finish_types, checkpoints, warnings = [], [], []
+        finish_types, checkpoints = [], []
+        warnings: list[str] = []
         counters: dict[str, int] = {}
         for task_index in range(parallelism):
             source: SourceOperator = self._make()
             ctx, tables, boundary = make_context(
-                RuntimeSourceContext,
+                _HarnessContext,
                 operator=source,
                 state=self._state,
                 task_index=task_index,
@@ -88,12 +93,13 @@ class SourceHarness:
                 inputs=(),
             )
             ctx.limit(self._state.barrier(self.clock), budget, stop=stop)
+            ctx.ends_at_wait = ends_at_wait
             finish_types.append(self._run_one(source, ctx, boundary, _ListCollector(ctx, batches, watermarks)))
             checkpoints.append(self._checkpoint(tables))
             schema = ctx.output_schema.schema
             for name, amount in ctx.metrics.counters.items():
                 counters[name] = counters.get(name, 0) + amount
-            warnings += list(ctx.metrics.warnings)
+            warnings += ctx.metrics.warnings.values()
         if not is_lost:
             self._state.save(checkpoints)
         return SourceRun(batches, finish_types, counters, warnings, schema, watermarks)
@@ -146,6 +152,16 @@ class SourceHarness:
 
     def _checkpoint(self, tables: OperatorTables) -> bytes:
         return tables.checkpoint(self._state.barrier(self.clock))
+
+
+class _HarnessContext(RuntimeSourceContext):
+    ends_at_wait = False
+
+    def wait(self, seconds: float) -> ControlMessage | None:
+        if not self.ends_at_wait:
+            return super().wait(seconds)
+        self._message = self.control() or self._barrier
+        return self._message
 
 
 class _ListCollector(SourceCollector):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,12 +21,12 @@ from arroyo_core.api import (
 )
 from arroyo_core.proto.state_pb2 import OperatorCheckpointMetadata, SubtaskCheckpointMetadata
 from arroyo_core.runtime.boundary import Boundary
-from arroyo_core.runtime.carry import NEW, OperatorLevels
+from arroyo_core.runtime.carry import NEW, OperatorLevels, levels_for
 from arroyo_core.runtime.chain import ChainedOperator
 from arroyo_core.runtime.context import RuntimeContext
 from arroyo_core.runtime.metrics import OperatorMetrics, Stopwatch
 from arroyo_core.runtime.tables import OperatorTables, TableOpener
-from arroyo_core.runtime.watermarks import WatermarkHolder
+from arroyo_core.runtime.watermarks import Channel, Level, WatermarkHolder, least_level
 from arroyo_core.state import merge_operator_metadata
 from arroyo_testing.clock import FakeClock
 
@@ -74,6 +74,49 @@ class SubtaskState:
         parts = [SubtaskCheckpointMetadata.FromString(data) for data in checkpoints if data]
         self.metadata = merge_operator_metadata(parts) if parts else None
         self.epoch += 1
+
+
+@dataclass(frozen=True, slots=True)
+class SubtaskTime:
+    """The watermarks of one subtask at the end of an epoch."""
+
+    levels: OperatorLevels = NEW
+    #: What came over each of its inputs.
+    channels: Mapping[Channel, Level] = field(default_factory=dict)
+
+
+def times_for(times: Sequence[SubtaskTime], parallelism: int) -> Sequence[SubtaskTime]:
+    """What so many subtasks start with, as in a pipeline: where their number changes, the least of all."""
+    if len(times) == parallelism:
+        return times
+    levels = levels_for([time.levels for time in times], parallelism)
+    channels = {name: least_level(time.channels[name] for time in times) for name in times[0].channels}
+    return [SubtaskTime(each, channels) for each in levels]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subtask:
+    """An instance of the operator, with all that it has in a task."""
+
+    operator: ArrowOperator
+    ctx: RuntimeContext
+    tables: OperatorTables
+    chain: ChainedOperator
+    holder: WatermarkHolder
+    input_count: int
+
+    @property
+    def time(self) -> SubtaskTime:
+        return SubtaskTime(self.ctx.levels, dict(self.holder.channels))
+
+    def process(self, batch: pa.RecordBatch, index: int) -> None:
+        self.chain.process_batch(batch, index=index, total_inputs=self.input_count)
+
+    def watermark(self, watermark: Watermark, index: int) -> None:
+        """A watermark of one input, whose idleness counts at once, as at the end of an epoch."""
+        for moved in (self.holder.update((index, 0), watermark), self.holder.end_epoch((index, 0))):
+            if moved is not None:
+                self.chain.handle_watermark(moved)
 
 
 class SideOutput:
@@ -124,13 +167,6 @@ def make_context(
     )
     tables.ctx = ctx
     return ctx, tables, Boundary(task, token.epoch, metrics, Stopwatch())
-
-
-def tell(chain: ChainedOperator, holder: WatermarkHolder, index: int, watermark: Watermark) -> None:
-    """A watermark of one input, whose idleness counts at once, as at the end of an epoch."""
-    for moved in (holder.update((index, 0), watermark), holder.end_epoch((index, 0))):
-        if moved is not None:
-            chain.handle_watermark(moved)
 
 
 def unwrap(made: Any) -> Any:

@@ -114,7 +114,7 @@ def test_a_new_source_makes_a_pipeline_whose_data_ended_run_on(runs, changed, no
 
 
 @pytest.mark.parametrize("rows", [4, 1000])
-def test_a_source_that_begins_anew_is_heard_again_behind_an_end(runs, changed, node_of, rows):
+def test_a_source_that_starts_over_is_heard_again_behind_an_end(runs, changed, node_of, rows):
     """The chain behind it was closed, at the end of time: both are forgotten with the source's position."""
     runs.run()
     nodes = changed(rows=node_of("numbers", "rows", count=24), totals=node_of("totals", "totals", "numbers"))

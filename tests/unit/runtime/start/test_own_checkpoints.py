@@ -153,7 +153,7 @@ def test_fresh_refuses_a_job_with_checkpoints_and_says_which(runs):
     assert runs.check().parent_epoch == 2
 
 
-def test_fresh_by_force_begins_anew_under_new_numbers(runs):
+def test_fresh_by_force_starts_over_under_new_numbers(runs):
     runs.kill(Committed, 2)
     start = runs.check(StartOptions(is_fresh=True, is_forced=True))
     assert (start.checkpoint, start.next_epoch) == (None, 3)

@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arroyo_core.cli.commands import Commands
+from arroyo_core.cli.commands import CommandGroup, Commands, RootParser
 from arroyo_core.cli.exits import OK
+from arroyo_core.cli.options import TEXT, add_format
 from arroyo_core.errors import ConfigError, PluginError, SetupError
 from arroyo_core.pipeline.mistakes import nearest
 from arroyo_core.plugin import PluginSet, installed_plugins
@@ -18,27 +19,29 @@ from arroyo_core.plugin import PluginSet, installed_plugins
 if TYPE_CHECKING:
     from arroyo_devtools.reference.pages import Page
 
+MARKDOWN = "markdown"
 _MAX_WIDTH = 100
 
 
 def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "docs",
+        group=CommandGroup.TOOLS,
         help="explain an operator or a user function",
         description="Explain an operator: what it does, its settings, what it keeps and gives, and an example. "
         "Without a name, list all operators and user functions that are installed.",
     )
     parser.add_argument("name", nargs="?", metavar="NAME", help="an operator such as std.filter, or a user function")
-    parser.add_argument("--markdown", action="store_true", help="write the whole reference as Markdown pages")
-    parser.add_argument("-o", "--output", metavar="DIR", help="where the pages go; with --markdown")
+    add_format(parser, (TEXT, MARKDOWN), help="markdown: the whole reference, as pages in DIR", formerly=["--markdown"])
+    parser.add_argument("-o", "--output", metavar="DIR", help="where the pages go; with --format markdown")
     parser.set_defaults(command=functools.partial(docs, root=commands.root))
 
 
-def docs(args: argparse.Namespace, *, root: argparse.ArgumentParser) -> int:
+def docs(args: argparse.Namespace, *, root: RootParser) -> int:
     plugins = installed_plugins()
-    if args.markdown or args.output:
-        if args.name or not (args.markdown and args.output):
-            raise SetupError("the reference is written as a whole: arroyo docs --markdown -o DIR")
+    if args.format == MARKDOWN or args.output:
+        if args.name or not (args.format == MARKDOWN and args.output):
+            raise SetupError("the reference is written as a whole: arroyo docs --format markdown -o DIR")
         return _write_reference(Path(args.output), plugins, root)
     # Imported here, because it reads the comments of all plugins: no other command should wait for that.
     from arroyo_devtools.reference import terminal
@@ -72,7 +75,7 @@ def _find(name: str, plugins: PluginSet) -> str:
     raise ConfigError(f"there is no operator or user function {name!r}: {hint}")
 
 
-def _write_reference(folder: Path, plugins: PluginSet, root: argparse.ArgumentParser) -> int:
+def _write_reference(folder: Path, plugins: PluginSet, root: RootParser) -> int:
     from arroyo_devtools.reference.pages import MARK, reference_pages
 
     pages = reference_pages(plugins, root)

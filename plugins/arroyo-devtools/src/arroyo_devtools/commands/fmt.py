@@ -9,8 +9,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from arroyo_core.cli.commands import Commands
-from arroyo_core.cli.diagnostics import render_mistake
+from arroyo_core.cli.commands import CommandGroup, Commands
+from arroyo_core.cli.diagnostics import print_mistake
 from arroyo_core.cli.exits import MISTAKE, OK
 from arroyo_core.errors import InvalidPipelineError
 from arroyo_core.pipeline.mistakes import Mistakes
@@ -26,6 +26,7 @@ _STDIN = "-"
 def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "fmt",
+        group=CommandGroup.PIPELINES,
         help="bring pipeline files into the canonical layout",
         description="Bring pipeline files, and files that they include, into the canonical layout. Comments, the order "
         "of nodes and what the files mean stay as they are. Exit code 2 when a file is not YAML; with --check or "
@@ -45,7 +46,7 @@ def fmt(args: argparse.Namespace) -> int:
         except InvalidPipelineError as error:
             invalid += 1
             for mistake in error.errors:
-                print(render_mistake(mistake, is_debug=args.debug), end="\n\n", file=sys.stderr)
+                print_mistake(mistake, is_debug=args.debug)
     is_dry = args.check or args.diff
     if args.files != [_STDIN] or is_dry:
         print(_summary(len(args.files), changed, invalid, is_dry=is_dry), file=sys.stderr)

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from arroyo_core.cli.arguments import checkpoint
-from arroyo_core.cli.commands import Commands
+from arroyo_core.cli.commands import CommandGroup, Commands
 from arroyo_core.cli.exits import OK
-from arroyo_core.cli.options import add_planning, planning
+from arroyo_core.cli.options import add_output, add_planning, planning, write_output
 from arroyo_core.errors import SetupError
 from arroyo_core.pipeline import PlannedPipeline, plan_file
 from arroyo_core.pipeline.views.annotations import NOTHING, Annotations
@@ -33,17 +33,14 @@ DRAWINGS: Mapping[str, Callable[[PlannedPipeline, Annotations], bytes]] = {
 def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "graph",
+        group=CommandGroup.PIPELINES,
         help="draw a pipeline",
         description="Draw a pipeline: its nodes, the chains that run in one task, and what goes between them. "
         "Without -o as text. Values from the environment are shown as ${NAME}.",
     )
     parser.add_argument("file", metavar="FILE", help="a pipeline in YAML")
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="FILE",
-        help=f"where to, by its ending: {', '.join(DRAWINGS)} (.png needs the extra arroyo-devtools[png])",
+    add_output(
+        parser, help=f"where to, by its ending: {', '.join(DRAWINGS)} (.png needs the extra arroyo-devtools[png])"
     )
     parser.add_argument(
         "--checkpoint",
@@ -67,19 +64,12 @@ def graph(args: argparse.Namespace) -> int:
         others = unknown_nodes(found, pipeline.plan)
         if others:
             print(f"not drawn, because the pipeline does not have them any more: {', '.join(others)}", file=sys.stderr)
-    if args.output is None:
-        print(render_outline(pipeline, annotations), end="")
-        return OK
-    data = draw(pipeline, annotations)
-    try:
-        args.output.write_bytes(data)
-    except OSError as error:
-        raise SetupError(f"cannot write {args.output}: {error.strerror or error}") from error
+    write_output(draw(pipeline, annotations), args.output)
     return OK
 
 
-def _drawing(output: Path | None) -> Callable[[PlannedPipeline, Annotations], bytes]:
-    kind = ".txt" if output is None else output.suffix.lower()
+def _drawing(output: str | None) -> Callable[[PlannedPipeline, Annotations], bytes]:
+    kind = ".txt" if output is None else Path(output).suffix.lower()
     if kind not in DRAWINGS:
         raise SetupError(f"cannot tell from its name how to draw {output}: it may end in {', '.join(DRAWINGS)}")
     return DRAWINGS[kind]

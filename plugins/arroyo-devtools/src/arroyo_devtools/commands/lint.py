@@ -6,8 +6,8 @@ import argparse
 import json
 import sys
 
-from arroyo_core.cli.commands import Commands
-from arroyo_core.cli.diagnostics import excerpt, gutter_of, mistake_json, render_mistake
+from arroyo_core.cli.commands import CommandGroup, Commands
+from arroyo_core.cli.diagnostics import excerpt, gutter_of, mistake_json, print_mistake, print_report
 from arroyo_core.cli.exits import MISTAKE, OK
 from arroyo_core.cli.options import JSON, add_format, add_planning, planning
 from arroyo_core.errors import InvalidPipelineError, PipelineError
@@ -25,6 +25,7 @@ _INVALID = "invalid-pipeline"
 def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "lint",
+        group=CommandGroup.PIPELINES,
         help="find what a pipeline probably does not mean",
         description="Find missing watermarks, state without limit, weak sinks, secrets in clear and what is not used. "
         "A comment '# arroyo: ignore[code]' silences its line. Exit code 0 when nothing is found, 1 when there are "
@@ -49,9 +50,9 @@ def lint(args: argparse.Namespace) -> int:
         print(json.dumps([*errors, *(_finding_json(finding) for finding in findings)], indent=2))
     else:
         for finding in findings:
-            print(render_finding(finding), end="\n\n")
+            print_report(f"{render_finding(finding)}\n", sys.stdout, colour="yellow")
         for error in mistakes:
-            print(render_mistake(error, is_debug=args.debug), end="\n\n", file=sys.stderr)
+            print_mistake(error, is_debug=args.debug)
         print(_summary(len(args.files), len(findings), len(mistakes)), file=sys.stderr)
     if mistakes:
         return MISTAKE

@@ -1,22 +1,33 @@
-"""`arroyo new`: starts a plugin, a distribution of functions or a pipeline from a template."""
+"""`arroyo new`: starts a plugin, a part of one, a distribution of functions or a pipeline from a template."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from arroyo_core.cli.commands import Commands
+from arroyo_core.cli.commands import CommandGroup, Commands
 from arroyo_core.cli.exits import OK
+
+_PARTS = {
+    "source": "a distribution with a source, through outages and new partitions, and its conformance tests",
+    "sink": "a distribution with an exactly-once sink, and its conformance tests",
+    "operator": "a distribution with an operator that keeps state, and its conformance tests",
+}
 
 
 def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "new",
-        help="start a plugin, user functions or a pipeline",
+        group=CommandGroup.EXTENSIONS,
+        help="start a source, a sink, an operator, user functions or a pipeline",
         description="Start something new from a template that works as it is: change it into what you want.",
     )
     kinds = parser.add_subparsers(title="kinds", metavar="KIND", required=True)
-    plugin = kinds.add_parser("plugin", help="a distribution with an operator, its tests and its conformance tests")
+    for part, help in _PARTS.items():
+        parser = kinds.add_parser(part, help=help)
+        _add_distribution(parser, example="arroyo-acme", prefix="operators")
+        parser.set_defaults(command=new_part, part=part)
+    plugin = kinds.add_parser("plugin", help="a distribution with an operator and a sink, and tests of both")
     _add_distribution(plugin, example="arroyo-acme", prefix="operators")
     plugin.set_defaults(command=new_plugin)
     udf = kinds.add_parser("udf", help="a distribution of user functions, which is a bundle too")
@@ -28,16 +39,24 @@ def add_command(commands: Commands) -> None:
     pipeline.set_defaults(command=new_pipeline)
 
 
+def new_part(args: argparse.Namespace) -> int:
+    from arroyo_devtools.scaffolding import Part, plugin_names, render_part
+
+    part = Part(args.part)
+    names = plugin_names(args.name, args.prefix)
+    target = render_part(part, names, args.into)
+    print(f"Made {target} with {names.prefix}.{part.operator}. Next:")
+    _print_steps(target, kind=part)
+    return OK
+
+
 def new_plugin(args: argparse.Namespace) -> int:
     from arroyo_devtools.scaffolding import plugin_names, render_plugin
 
     names = plugin_names(args.name, args.prefix)
     target = render_plugin(names, args.into)
     print(f"Made {target} with {names.prefix}.running_count and a sink, {names.prefix}.sqlite_upsert. Next:")
-    print(f"  cd {target}")
-    print("  pip install -e . pytest hypothesis")
-    print("  pytest            # its tests, and the rules that every operator must keep")
-    print("  arroyo plugins    # it is there")
+    _print_steps(target, kind="operator")
     return OK
 
 
@@ -50,7 +69,7 @@ def new_udf(args: argparse.Namespace) -> int:
         f"Made {target} with the functions {names.prefix}_initials, {names.prefix}_share and {names.prefix}_span. Next:"
     )
     print(f"  cd {target}")
-    print("  pip install -e . pytest")
+    print("  pip install -e . arroyo-testing pytest")
     print("  pytest")
     print("  arroyo udf build .    # a bundle, which pipelines name by URL and nobody installs")
     return OK
@@ -65,6 +84,13 @@ def new_pipeline(args: argparse.Namespace) -> int:
     print(f"  arroyo test {target}")
     print(f"  arroyo run {target}")
     return OK
+
+
+def _print_steps(target: Path, *, kind: str) -> None:
+    print(f"  cd {target}")
+    print("  pip install -e . arroyo-testing pytest hypothesis")
+    print(f"  pytest            # its tests, and the rules that every {kind} must keep")
+    print("  arroyo plugins    # it is there")
 
 
 def _add_distribution(parser: argparse.ArgumentParser, *, example: str, prefix: str) -> None:

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import arroyo_core
-from arroyo_core.cli.commands import Commands
+from arroyo_core.cli.commands import CommandGroup, Commands
 from arroyo_core.cli.exits import MISTAKE, OK
 from arroyo_core.errors import ConfigError, SetupError
 
@@ -17,6 +17,7 @@ from arroyo_core.errors import ConfigError, SetupError
 def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "proto",
+        group=CommandGroup.EXTENSIONS,
         help="compile the configs of a plugin",
         description="Compile the .proto files of a plugin, after a change: modules beside them, and their comments for "
         "'arroyo docs' and editors into descriptors.binpb of the plugin's package. Needs 'pip install grpcio-tools'.",

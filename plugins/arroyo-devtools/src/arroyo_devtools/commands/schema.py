@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from pathlib import Path
 
-from arroyo_core.cli.commands import Commands
+from arroyo_core.cli.commands import CommandGroup, Commands
 from arroyo_core.cli.exits import OK
+from arroyo_core.cli.options import add_output, write_output
 from arroyo_core.errors import SetupError
 from arroyo_core.pipeline.languages import language_of
 from arroyo_core.plugin import installed_plugins
@@ -17,11 +17,12 @@ from arroyo_core.plugin import installed_plugins
 def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "schema",
+        group=CommandGroup.TOOLS,
         help="print a JSON Schema of pipeline files for editors",
         description="Print the JSON Schema (draft 7) of pipeline files with the operators of the installed plugins. "
         "Editors use it to complete, explain and check; docs/editors.md tells how.",
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="write it there instead")
+    add_output(parser)
     parser.add_argument("--tests", action="store_true", help="that of files of tests beside a pipeline")
     parser.set_defaults(command=schema)
 
@@ -44,12 +45,7 @@ def schema(args: argparse.Namespace) -> int:
 
 def _write(document: dict[str, object], path: str | None) -> int:
     text = json.dumps(document, indent=2) + "\n"
-    if path is None:
-        print(text, end="")
-        return OK
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise SetupError(f"cannot write {path}: {error.strerror or error}") from error
-    print(f"wrote {path}: {document['description']}")
+    write_output(text, path)
+    if path is not None:
+        print(f"wrote {path}: {document['description']}")
     return OK

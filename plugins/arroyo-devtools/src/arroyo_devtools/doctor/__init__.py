@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
 
-from arroyo_core.cli.commands import Commands
+from arroyo_core.cli.commands import CommandGroup, Commands
 from arroyo_core.cli.exits import FAILURE, OK
-from arroyo_core.cli.options import JSON, TEXT, add_format, add_planning, add_spark, planning
+from arroyo_core.cli.options import JSON, TEXT, add_format, add_planning, add_spark, planning, spark_conf
 from arroyo_devtools.doctor.findings import Check, Finding, Level, run_checks, warning
 
 _WIDTH = 8
@@ -19,6 +19,7 @@ _WIDTH = 8
 def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "doctor",
+        group=CommandGroup.TOOLS,
         help="check Java, Python, packages, plugins, a store and Spark",
         description="Check what pipelines need, one line each: ok, a warning, or failed, with what to do. The exit "
         "code is 1 if anything failed. No data of any job is read or changed, and what is written is deleted.",
@@ -84,7 +85,6 @@ def _examine(args: argparse.Namespace) -> Iterator[Finding]:
 
 
 def _check_spark(args: argparse.Namespace) -> Iterator[Finding]:
-    from arroyo_core.cli.run import parse_conf
     from arroyo_devtools.doctor.session import check_spark
 
-    return check_spark(args.master, parse_conf(args.conf), is_quiet=not args.debug)
+    return check_spark(args.master, spark_conf(args), is_quiet=not args.debug)

@@ -20,6 +20,7 @@ from packaging.specifiers import SpecifierSet
 import arroyo_core
 from arroyo_core.cli.formats import format_duration, format_size
 from arroyo_core.errors import SetupError
+from arroyo_core.local_folders import STATE_CACHE, UDF_CACHE, LocalFolder
 from arroyo_core.spark.java import check_java, java_version
 from arroyo_core.state.cache_sweep import measure_usage
 from arroyo_devtools.doctor.findings import Finding, Level, failed, ok, warning
@@ -98,15 +99,15 @@ def _version_of(name: str) -> str | None:
 
 def check_disk() -> Iterator[Finding]:
     """Room where state and bundles are cached, and where Spark keeps shuffles."""
-    named = {
-        "state cache": _cache_folder("ARROYO_STATE_CACHE", "arroyo-state-cache"),
-        "UDF cache": _cache_folder("ARROYO_UDF_CACHE", "arroyo-udf-cache"),
-    }
-    for name, (folder, variable) in named.items():
-        finding = _cache_finding(name, folder, variable)
-        is_measured = name == "state cache" and finding.level is Level.OK and folder is not None and folder.exists()
-        yield ok(name, f"{folder}: {_describe_state_cache(folder)}") if is_measured and folder else finding
-    folders = {folder for folder, _ in named.values() if folder is not None}
+    folders = set()
+    for cache in (STATE_CACHE, UDF_CACHE):
+        folder = cache.path()
+        finding = _cache_finding(cache, folder)
+        if folder is not None:
+            folders.add(folder)
+            if cache is STATE_CACHE and finding.level is Level.OK and folder.exists():
+                finding = ok(cache.what, f"{folder}: {_describe_state_cache(folder)}")
+        yield finding
     for text in os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).split(","):
         folder = Path(text.strip())
         if not os.access(_existing(folder), os.W_OK):
@@ -156,23 +157,16 @@ def _python_version(command: str) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def _cache_folder(variable: str, name: str) -> tuple[Path | None, str]:
-    chosen = os.environ.get(variable, "")
-    if chosen == "off":
-        return None, variable
-    return Path(chosen) if chosen else Path(tempfile.gettempdir()) / f"{name}-{os.getuid()}", variable
-
-
-def _cache_finding(name: str, folder: Path | None, variable: str) -> Finding:
+def _cache_finding(cache: LocalFolder, folder: Path | None) -> Finding:
+    name = cache.what
     if folder is None:
-        return ok(name, f"off ({variable})")
-    fix = f"set {variable} to a folder of this user that others cannot read (mode 700), or to 'off'"
+        return ok(name, f"off ({cache.variable})")
+    fix = f"set {cache.variable} to a folder of this user that others cannot read (mode 700), or to 'off'"
     if not folder.exists():
         if os.access(_existing(folder), os.W_OK):
             return ok(name, f"{folder} will be made")
         return failed(name, f"{folder} cannot be made: {_existing(folder)} is not writable", fix)
-    found = folder.stat()
-    if found.st_uid != os.getuid() or found.st_mode & 0o077 or not folder.is_dir():
+    if not cache.is_private(folder):
         return failed(name, f"{folder} is not a folder of this user alone", fix)
     if not os.access(folder, os.W_OK):
         return failed(name, f"{folder} cannot be written", fix)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, requires, version
-from typing import Any
 
 from packaging.requirements import Requirement
 
 from arroyo_core.errors import ArroyoError, InvalidPipelineError
 from arroyo_core.pipeline import Plan, plan_pipeline
+from arroyo_core.pipeline.planner import Planning
 from arroyo_core.pipeline.views.labels import count
 from arroyo_core.plugin import PluginReport, installed_plugins
 from arroyo_devtools.doctor.findings import Finding, failed, ok, warning
@@ -55,7 +55,7 @@ def _unmet(distribution: str) -> Iterator[str]:
             yield f"{requirement.name}{requirement.specifier}"
 
 
-def plan_of(file: str, planning: Mapping[str, Any]) -> tuple[Plan | None, Finding]:
+def plan_of(file: str, planning: Planning) -> tuple[Plan | None, Finding]:
     """The plan of a pipeline file, and what there is to say of it; `planning` are the arguments of `plan_pipeline`."""
     try:
         plan = plan_pipeline(file, **planning)

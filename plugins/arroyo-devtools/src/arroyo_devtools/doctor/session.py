@@ -16,9 +16,9 @@ def check_spark(master: str | None, conf: Mapping[str, str], *, is_quiet: bool) 
     """Start a session, run a few small tasks, and stop it."""
     # Only this check waits for pyspark.
     from arroyo_core.spark.missing import explain_missing
-    from arroyo_core.spark.probe import WorkerFacts, probe_workers
     from arroyo_core.spark.session import create_session, stop_spark
     from arroyo_core.spark.target import resolve_target
+    from arroyo_devtools.doctor.workers import WorkerFacts, probe_workers
 
     expected = {"arroyo-core": version("arroyo-core"), "pyarrow": version("pyarrow")}
     expected |= {report.origin.distribution: report.origin.version for report in installed_plugins().reports}

@@ -23,10 +23,10 @@ from yaml.events import (
 )
 
 from arroyo_core.errors import Location
-from arroyo_core.pipeline.comments import Comment, find_comments
 from arroyo_core.pipeline.loader import MAX_DEPTH, parse_events
 from arroyo_core.pipeline.mistakes import Mistakes
 from arroyo_core.pipeline.text import split_lines
+from arroyo_devtools.formatting.comments import Comment, find_comments
 from arroyo_devtools.formatting.tree import Alias, Collection, Document, Item, Note, Text, Tree
 
 if TYPE_CHECKING:

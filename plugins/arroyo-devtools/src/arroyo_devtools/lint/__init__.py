@@ -10,7 +10,7 @@ from arroyo_core.plugin import PluginSet
 from arroyo_devtools.lint.findings import CODES, Finding
 from arroyo_devtools.lint.ignores import silence
 from arroyo_devtools.lint.operators import lint_operators
-from arroyo_devtools.lint.secrets import lint_secrets
+from arroyo_devtools.lint.secrets import lint_secrets, secret_places
 from arroyo_devtools.lint.unused import lint_unused
 
 __all__ = ["CODES", "Finding", "lint_pipeline"]
@@ -29,6 +29,7 @@ def lint_pipeline(pipeline: PlannedPipeline, *, plugins: PluginSet) -> list[Find
     ]
     mistakes.raise_if_any()
     hidden = {(finding.at.file, finding.at.line) for finding in found if not finding.shows_line}
+    hidden |= {(at.file, at.line) for at in secret_places(pipeline)}
     # Also for what else is found in a line with a secret, silenced or not.
     found = [replace(one, shows_line=(one.at.file, one.at.line) not in hidden) for one in found]
     left = silence(found, pipeline.written.texts)

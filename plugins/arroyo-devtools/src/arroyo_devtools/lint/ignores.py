@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from arroyo_core.errors import Location
-from arroyo_core.pipeline.comments import find_comments
 from arroyo_core.pipeline.mistakes import nearest
+from arroyo_devtools.formatting.comments import find_comments
 from arroyo_devtools.lint.findings import CODES, Finding
 
 _IGNORE = re.compile(r"arroyo:\s*ignore\b\s*(?:\[(?P<codes>[^\]]*)\])?")

@@ -12,14 +12,10 @@ from arroyo_core.errors import Location
 from arroyo_core.pipeline.document import Entry, Scalar, YamlList, YamlMap, YamlValue
 from arroyo_core.pipeline.environment import REFERENCE
 from arroyo_core.pipeline.planner import PlannedPipeline
+from arroyo_core.pipeline.secret_fields import find_secrets, is_secret_name
 from arroyo_core.plugin import PluginSet
 from arroyo_core.proto import options_pb2
 from arroyo_devtools.lint.findings import Finding
-
-#: The last word of a name, or its last two, that says its value is a secret.
-_SECRET_NAMES = {"password", "passwd", "passphrase", "pwd", "secret", "token", "credentials", "apikey"}
-_SECRET_PAIRS = {("api", "key"), ("access", "key"), ("account", "key"), ("private", "key"), ("secret", "key")}
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
 
 _PASSWORD_IN_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/\s:@]*:(?P<secret>[^/\s@]+)@")
 _SECRET_IN_TEXT = re.compile(
@@ -50,6 +46,13 @@ def lint_secrets(pipeline: PlannedPipeline, plugins: PluginSet) -> Iterator[Find
             yield finding
 
 
+def secret_places(pipeline: PlannedPipeline) -> Iterator[Location]:
+    """Where the file has values of fields that operators mark as secret: their lines are not repeated."""
+    for operator in pipeline.operators.values():
+        descriptor = cast(Descriptor, operator.config_type.DESCRIPTOR)
+        yield from (found.value.at for found in find_secrets(operator.spec.config, descriptor) if found.is_in_clear)
+
+
 def _in_pipeline(root: YamlValue, plugins: PluginSet) -> Iterator[Finding]:
     for entry in root.entries if isinstance(root, YamlMap) else ():
         if entry.key == "nodes" and isinstance(entry.value, YamlList):
@@ -71,10 +74,20 @@ def _in_node(node: YamlValue, plugins: PluginSet) -> Iterator[Finding]:
     operator = node.entry("operator")
     for entry in node.entries:
         if entry.key == "config" and operator is not None and isinstance(operator.value, Scalar):
-            config_type = plugins.constructor(operator.value.text).config_type
-            yield from _in_config(entry.value, cast(Descriptor, config_type.DESCRIPTOR))
+            descriptor = cast(Descriptor, plugins.constructor(operator.value.text).config_type.DESCRIPTOR)
+            yield from _in_secret_fields(entry.value, descriptor)
+            yield from _in_config(entry.value, descriptor)
         else:
             yield from _in_value(entry.value)
+
+
+def _in_secret_fields(config: YamlValue, message: Descriptor) -> Iterator[Finding]:
+    """What operators mark as secret. A map of settings has others as well, which are told apart by their names."""
+    for secret in find_secrets(config, message):
+        name = secret.setting
+        if secret.is_in_clear and not secret.value.is_parameter and (name is None or is_secret_name(name)):
+            what = "a secret of the operator" if name is None else repr(name)
+            yield _finding(f"{what} is written in clear", secret.value.at)
 
 
 def _in_config(value: YamlValue, message: Descriptor | None) -> Iterator[Finding]:
@@ -148,12 +161,6 @@ def _in_text(value: Scalar) -> Iterator[Finding]:
     what = describe_secret(value.written)
     if what is not None:
         yield _finding(f"{what} is written in clear", value.at)
-
-
-def is_secret_name(name: str) -> bool:
-    """Whether a key of this name has a secret as its value: `password`, `sasl.password`, `secretAccessKey`."""
-    words = [word.casefold() for word in _WORD.findall(name)]
-    return bool(words) and (words[-1] in _SECRET_NAMES or tuple(words[-2:]) in _SECRET_PAIRS)
 
 
 def describe_secret(text: str) -> str | None:

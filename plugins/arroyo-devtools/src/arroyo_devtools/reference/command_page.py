@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
+from arroyo_core.cli.commands import RootParser
 from arroyo_devtools.reference.markdown import fenced, table
 
 _EXIT_CODES = (
@@ -14,12 +15,20 @@ _EXIT_CODES = (
 )
 
 
-def command_page(root: argparse.ArgumentParser) -> str:
-    parts = [f"# {root.prog}", root.description or "", *_arguments(root)]
+def command_page(root: RootParser) -> str:
+    parts = [f"# {root.prog}", root.description or "", _purposes(root), *_arguments(root)]
     parts += ["Exit codes, where a command does not say otherwise:", table(("Code", "Meaning"), _EXIT_CODES)]
     for command in _commands(root):
         parts += _section(command, "##")
     return "\n\n".join(part for part in parts if part)
+
+
+def _purposes(root: RootParser) -> str:
+    """Which commands there are for what, with links to their sections."""
+    rows = [
+        (title, ", ".join(f"[{name}](#{root.prog}-{name})" for name in names)) for title, names in root.grouped_names()
+    ]
+    return table(("Purpose", "Commands"), rows)
 
 
 def _section(parser: argparse.ArgumentParser, heading: str) -> Iterator[str]:

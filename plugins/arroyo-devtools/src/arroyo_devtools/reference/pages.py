@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from arroyo_core.cli.commands import RootParser
 from arroyo_core.plugin import PluginSet
 from arroyo_devtools.reference.command_page import command_page
 from arroyo_devtools.reference.file_page import file_page
@@ -19,10 +19,9 @@ from arroyo_devtools.schema.field_docs import FieldDoc
 from arroyo_devtools.schema.offers import Offers
 from arroyo_devtools.schema.prose import first_sentence
 
-#: The first line of every page.
-MARK = (
-    "<!-- Made by `arroyo docs --markdown`: edit the source of what it describes, then run `make docs-reference`. -->"
-)
+#: How every page begins, also one of another version.
+MARK = "<!-- Made by `arroyo docs "
+_FIRST_LINE = f"{MARK}--format markdown`: edit the source of what it describes, then run `make docs-reference`. -->"
 _EXAMPLE_STREAMS = (
     "Examples read the streams `bids`, `auctions` and `people` of [`nexmark.source`](operators/nexmark.source.md)."
 )
@@ -36,7 +35,7 @@ class Page:
     text: str
 
 
-def reference_pages(plugins: PluginSet, root: argparse.ArgumentParser) -> list[Page]:
+def reference_pages(plugins: PluginSet, root: RootParser) -> list[Page]:
     """All pages; `root` is the parser of all commands."""
     operators = describe_operators(plugins)
     distributions = sorted({plugins.registry.udf_origin(name).distribution for name in plugins.registry.udfs})
@@ -49,7 +48,7 @@ def reference_pages(plugins: PluginSet, root: argparse.ArgumentParser) -> list[P
         **{f"operators/{doc.name}.md": operator_page(doc) for doc in operators.values()},
         **{f"functions/{name}.md": function_page(name, plugins) for name in distributions},
     }
-    return [Page(path, f"{MARK}\n\n{text.strip()}\n") for path, text in texts.items()]
+    return [Page(path, f"{_FIRST_LINE}\n\n{text.strip()}\n") for path, text in texts.items()]
 
 
 def operator_page(doc: OperatorDoc) -> str:

@@ -12,7 +12,8 @@ KIND_TITLES = {Kind.SOURCE: "Sources", Kind.OPERATOR: "Operators", Kind.SINK: "S
 
 
 def type_with_range(field: FieldDoc) -> str:
-    return f"{field.type}, {field.range}" if field.range else field.type
+    """`integer, from 1 to 100`; `string, secret`."""
+    return ", ".join(filter(None, [field.type, field.range, "secret" if field.is_secret else ""]))
 
 
 def field_table(fields: Sequence[FieldDoc]) -> str:

@@ -1,4 +1,4 @@
-"""JSON Schema for the configs of operators, made from their protobuf messages as `graph/config.py` reads them."""
+"""JSON Schema for the configs of operators, made from their protobuf messages as `pipeline/config.py` reads them."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from arroyo_core.pipeline.field_options import (
     writable_fields,
 )
 from arroyo_core.pipeline.scalar_schemas import Schema, nullable
+from arroyo_core.pipeline.secret_fields import is_secret
 from arroyo_core.pipeline.wellknown import WELL_KNOWN
 from arroyo_core.proto import options_pb2
 from arroyo_devtools.schema.field_docs import (
@@ -76,7 +77,8 @@ class ConfigSchemas:
         words = default_words(field, text)
         shown = f"{text.description}\n\nDefault: {words}." if words else text.description
         described = {"description": shown, "markdownDescription": shown} if shown else {}
-        return {**described, **schema, **_default(field)}
+        hidden: Schema = {"writeOnly": True} if is_secret(field) else {}
+        return {**described, **schema, **_default(field), **hidden}
 
     def _field(self, field: FieldDescriptor, above: tuple[str, ...], *, is_required: bool) -> Schema:
         if is_map(field):
@@ -163,7 +165,7 @@ class ConfigSchemas:
         if choices:
             names, descriptions = [each.name for each in choices], [each.description for each in choices]
             if is_open:
-                return scalars.suggestions(names, descriptions)
+                return scalars.suggestions(names, descriptions, is_required=is_required)
             return scalars.one_of(names, descriptions, others=_other_names(field))
         if has_option(field, options_pb2.duration):
             return scalars.duration(is_positive=least is not None and least > 0)

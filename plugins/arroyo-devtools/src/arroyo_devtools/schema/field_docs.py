@@ -19,6 +19,7 @@ from arroyo_core.pipeline.field_options import (
     limit,
     writable_fields,
 )
+from arroyo_core.pipeline.secret_fields import is_secret
 from arroyo_core.pipeline.wellknown import WELL_KNOWN
 from arroyo_core.plugin import hookspec
 from arroyo_core.proto import options_pb2
@@ -61,6 +62,7 @@ class FieldDoc:
     takes_mapping: bool = False
     hook: str = ""
     fields: tuple[FieldDoc, ...] = ()
+    is_secret: bool = False
 
 
 def describe_fields(
@@ -137,6 +139,7 @@ def _describe_field(
         takes_mapping=bool(choices) and is_any_value(field),
         hook=offering_hook(field),
         fields=nested,
+        is_secret=is_secret(field),
     )
 
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
 from arroyo_core.errors import ConfigError
-from arroyo_formats.csv.rows import CsvDialect, CsvParser, check_type, infer_schema, read_header
+from arroyo_formats.csv.rows import CsvDialect, CsvParser, check_message_type, check_type, infer_schema, read_header
 from arroyo_formats.files import FileWriter
 from arroyo_formats.format import Decoded, Encoded, Format, MessageReader, MessageWriter
 from arroyo_formats.formats_pb2 import CsvSettings
@@ -142,13 +142,14 @@ class CsvFormat(Format):
 
     def schema(self, settings: CsvSettings, declared: pa.Schema | None) -> pa.Schema:
         schema = super().schema(settings, declared)
-        check_columns(schema, check_type)
+        check_columns(schema, check_message_type)
         return schema
 
     def reader(self, settings: CsvSettings, schema: pa.Schema) -> MessageReader:
         return CsvReader(schema, settings)
 
     def writer(self, settings: CsvSettings, schema: pa.Schema) -> MessageWriter:
+        check_columns(schema, check_message_type)
         check_encodable(self.name, lambda columns: CsvWriter(columns, settings), schema)
         return CsvWriter(schema, settings)
 

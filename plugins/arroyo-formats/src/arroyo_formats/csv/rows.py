@@ -63,13 +63,15 @@ class CsvParser(SchemaParser):
 
     def look(self, texts: Texts) -> Look:
         """Each must be one line: then quotes cannot join two texts, and the count of rows tells the rest."""
-        nothing = np.zeros(0, dtype=np.int64)
-        blank = texts.blank() if self._skips_blank else nothing
+        blank = texts.blank().tolist() if self._skips_blank else []
+        if self.unit == "line":
+            return Look(blank=blank)
         is_quoted = self._dialect.newlines_in_values
-        if self.unit == "line" or np.array_equal(line_ends(texts.data, quote_aware=is_quoted), texts.ends):
-            return Look(blank, nothing) if self.unit == "line" else Look(nothing, blank)
-        odd = [index for index in range(len(texts)) if len(line_ends(texts.text(index), quote_aware=is_quoted)) != 1]
-        return Look(nothing, np.union1d(blank, np.array(odd, dtype=np.int64)))
+        odd: list[int] = []
+        if not np.array_equal(line_ends(texts.data, quote_aware=is_quoted), texts.ends):
+            each = range(len(texts))
+            odd = [index for index in each if len(line_ends(texts.text(index), quote_aware=is_quoted)) != 1]
+        return Look(odd=sorted({*odd} - {*blank}), bad=dict.fromkeys(blank, "the message is empty"))
 
     def _check_last_quote(self, data: bytes, row: int) -> None:
         """Arrow closes a quote that is open at the end of its input; where input ends must not matter."""
@@ -139,6 +141,17 @@ def check_type(name: str, kind: pa.DataType) -> None:
     if pa.types.is_nested(kind):
         raise ConfigError(
             f"column {name!r}: csv cannot hold {kind}; use a format that can, such as json",
+            field=f"schema.{name}",
+            value=str(kind),
+        )
+
+
+def check_message_type(name: str, kind: pa.DataType) -> None:
+    """The same for messages; files may hold bytes, as long as they are UTF-8."""
+    check_type(name, kind)
+    if pa.types.is_binary(kind):
+        raise ConfigError(
+            f"column {name!r}: csv messages cannot hold {kind}; declare it as a string",
             field=f"schema.{name}",
             value=str(kind),
         )

@@ -31,15 +31,22 @@ class JsonParser(SchemaParser):
         self._skips_blank = skips_blank
 
     def look(self, texts: Texts) -> Look:
-        """All must begin with `{` and end with `}`: then no object spans two, and counting tells the rest."""
-        blank, odd = [], []
+        """All must begin with `{` and end with `}`: then no object spans two, and counting tells the rest.
+
+        A text that is but the word null would also crash Arrow.
+        """
+        blank: list[int] = []
+        bad: dict[int, str] = {}
         for index in _shapeless(texts).tolist():
             text = texts.text(index)
-            if is_blank(text) and self._skips_blank:
+            if not is_blank(text):
+                if not _is_framed(text):
+                    bad[index] = "it is not a JSON object, which begins with { and ends with }"
+            elif self._skips_blank:
                 blank.append(index)
-            elif not _is_framed(text):
-                odd.append(index)
-        return Look(np.array(blank, dtype=np.int64), np.array(odd, dtype=np.int64))
+            else:
+                bad[index] = f"the {self.unit} is empty"
+        return Look(blank=blank, bad=bad)
 
     def groups(self, texts: Texts) -> Sequence[Indices]:
         """By whether timestamps are numbers or texts, as it seems: Arrow reads one of both in a column."""
@@ -104,6 +111,9 @@ def _value_type(kind: pa.DataType) -> Any:
 
 def infer_schema(data: bytes) -> pa.Schema:
     """The columns and types of some lines; raises `ArrowInvalid`."""
+    look = JsonParser(pa.schema([])).look(Texts.of_lines(data, quote_aware=False))
+    if look.bad:
+        raise pa.ArrowInvalid(f"line {min(look.bad) + 1}: {look.bad[min(look.bad)]}")
     return read_json(data, None).schema
 
 

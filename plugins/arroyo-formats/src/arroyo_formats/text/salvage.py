@@ -90,10 +90,11 @@ class Look:
     """What a glance at texts shows, before any is parsed."""
 
     #: Those that are nothing at all.
-    blank: Indices
-    #: Those that must be parsed alone: joined with others, they might pass for other rows than they are. Blank ones
-    #: among them are bad.
-    odd: Indices
+    blank: Sequence[int] = ()
+    #: Those that must be parsed alone: joined with others, they might pass for other rows than they are.
+    odd: Sequence[int] = ()
+    #: Those that must not be parsed, and why.
+    bad: Mapping[int, str] = field(default_factory=dict)
 
 
 class RowParser(ABC):
@@ -135,7 +136,7 @@ class ParsedTexts:
 def parse_texts(parser: RowParser, texts: Texts) -> ParsedTexts:
     """All good texts and all bad ones."""
     look = parser.look(texts)
-    if not len(look.odd) and len(texts):
+    if not look.odd and not look.bad and len(texts):
         try:
             return ParsedTexts(_parse(parser, texts.data, len(texts) - len(look.blank)), {})
         except BadTextError:
@@ -168,13 +169,10 @@ class _Salvage:
     pieces: list[tuple[Indices, pa.RecordBatch]] = field(default_factory=list)
 
     def run(self, look: Look) -> None:
-        for index in look.odd.tolist():
-            if is_blank(self.texts.text(index)):
-                self.bad[index] = f"the {self.parser.unit} is empty"
-            else:
-                self._alone(index)
-        apart = np.concatenate([look.blank, look.odd])
-        rest = np.setdiff1d(np.arange(len(self.texts)), apart, assume_unique=True)
+        self.bad |= look.bad
+        for index in look.odd:
+            self._alone(index)
+        rest = np.setdiff1d(np.arange(len(self.texts)), [*look.blank, *look.odd, *look.bad])
         if len(rest):
             for group in self.parser.groups(self.texts.take(rest)):
                 self._group(rest[group])

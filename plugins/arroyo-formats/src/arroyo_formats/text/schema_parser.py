@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from arroyo_formats.text.salvage import BadTextError, RowParser, Texts
-from arroyo_formats.text.timestamps import Writing, physical_type, to_timestamp
+from arroyo_formats.text.timestamps import Writing, from_text, physical_type, to_timestamp
 
 #: How values of some types begin at least: a text that does not begin so is certainly no such value.
 _DATE = r"^\s*[0-9]{4}-[0-9]{2}-[0-9]{2}"
@@ -29,6 +29,7 @@ class SchemaParser(RowParser):
         self._schema = schema
         self._choices = tuple(writings)
         self._writings = {field.name: self._choices[0] for field in schema if pa.types.is_timestamp(field.type)}
+        self._decimals = {field.name for field in schema if _holds_decimal(field.type)}
 
     def parse(self, data: bytes) -> pa.RecordBatch:
         """The rows of `data` in the schema; raises `BadTextError`."""
@@ -85,9 +86,12 @@ class SchemaParser(RowParser):
 
     def _column(self, column: pa.ChunkedArray, field: pa.Field) -> pa.Array:
         values = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+        if field.name in self._decimals:
+            # Arrow reads 1e9 also where that has more digits than the type.
+            values.validate(full=True)
         if values.type.equals(field.type):
             return values
-        return to_timestamp(values, field.type) if field.name in self._writings else pc.cast(values, field.type)
+        return to_timestamp(values, field.type) if field.name in self._writings else from_text(values, field.type)
 
     def _is_about_time(self, error: Exception) -> bool:
         """Whether timestamps may be at fault: their columns, or what they are read as."""
@@ -122,6 +126,10 @@ class SchemaParser(RowParser):
                 continue
             return writing
         return current
+
+
+def _holds_decimal(kind: pa.DataType) -> bool:
+    return pa.types.is_decimal(kind) or any(_holds_decimal(kind.field(place).type) for place in range(kind.num_fields))
 
 
 def _bad_text(error: Exception) -> BadTextError:

@@ -1,4 +1,4 @@
-"""Timestamps in text: with a zone, without one (then UTC), or as numbers in the unit of the type.
+"""Times in text. Timestamps are with a zone, without one (then UTC), or as numbers in the unit of the type.
 
 Readers of Arrow accept one of these per column. Which one a file uses is found out when a block
 fails, and then kept.
@@ -45,3 +45,22 @@ def to_timestamp(column: pa.Array, kind: pa.DataType) -> pa.Array:
     if not pc.any(is_number).as_py():
         return pc.coalesce(zoned, naive)
     return pc.coalesce(zoned, naive, pc.if_else(is_number, column, nothing).cast(pa.int64()).cast(kind))
+
+
+def from_text(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Values whose dates and times of day were read as text, also inside lists and structs; raises `ArrowInvalid`."""
+    if values.type.equals(kind):
+        return values
+    if pa.types.is_time(kind):
+        # Arrow makes no time of day from text, but a timestamp.
+        moments = pc.binary_join_element_wise("1970-01-01T", values, "")
+        return moments.cast(pa.timestamp(kind.unit)).cast(kind)
+    if pa.types.is_struct(kind):
+        children = [from_text(child, field.type) for child, field in zip(values.flatten(), kind, strict=True)]
+        return pa.StructArray.from_arrays(children, fields=list(kind), mask=values.is_null())
+    if pa.types.is_list(kind):
+        start, stop = values.offsets[0].as_py(), values.offsets[-1].as_py()
+        items = from_text(values.values.slice(start, stop - start), kind.value_type)
+        offsets = pc.subtract(values.offsets, start)
+        return pa.ListArray.from_arrays(offsets, items, type=kind, mask=values.is_null())
+    return pc.cast(values, kind)

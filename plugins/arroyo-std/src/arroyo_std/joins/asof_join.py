@@ -70,12 +70,9 @@ class AsofJoin(TimedJoin):
         self, index: int, batch: pa.RecordBatch, times: Times, ctx: OperatorContext, collector: ArrowCollector
     ) -> None:
         side = self.layout.sides[index]
-        rows = side.plain(batch)
-        is_null = side.null_keys(rows)
-        if is_null is not None:
-            if index == LEFT and self.settings.type.keeps[LEFT]:
-                emit([self.layout.padded(LEFT, rows.filter(pa.array(is_null)), [])], collector)
-            rows, times = rows.filter(pa.array(~is_null)), times[~is_null]
+        rows, times, alone, _ = side.split_null_keys(side.plain(batch), times)
+        if alone is not None and index == LEFT and self.settings.type.keeps[LEFT]:
+            emit([self.layout.padded(LEFT, alone, [])], collector)
         self._tables[index].insert(rows)
         if index == LEFT:
             self._pending.add(rows, times + self._wait_us)

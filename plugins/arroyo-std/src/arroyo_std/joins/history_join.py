@@ -15,13 +15,16 @@ from arroyo_std.aggregates.groups import Codes
 from arroyo_std.joins.keyed import DistinctKeys, Found, KeyedTable
 from arroyo_std.joins.layout import LEFT, RIGHT, SIDE_NAMES, JoinLayout, JoinSettings, JoinType, Mask, Rows, Side
 from arroyo_std.joins.net_change import comparable, derive_net_change
-from arroyo_std.joins.pairs import shared_codes
+from arroyo_std.joins.pairs import OUTPUT_ROWS, shared_codes
 from arroyo_std.joins.timed import TimedJoin
 from arroyo_std.windows.times import TIME_TYPE, Times, time_array
 from arroyo_std.windows.windowed import UNLIMITED
 
 #: In the table of a side whose rows come out without a match: whether the row did, and has not been taken back.
 PADDED = "_padded"
+
+#: Pairs of wide rows are sent in batches of about so much.
+OUTPUT_BYTES = 64 << 20
 
 _UNLIMITED_US = UNLIMITED // UNLIMITED.resolution
 
@@ -100,13 +103,9 @@ class HistoryJoin(TimedJoin):
         self, index: int, batch: pa.RecordBatch, times: Times, ctx: OperatorContext, collector: ArrowCollector
     ) -> None:
         side = self.layout.sides[index]
-        rows, is_retract = side.plain(batch), retract_mask(batch)
-        is_null = side.null_keys(rows)
-        if is_null is not None:
-            if self._keeps[index]:
-                alone = rows.filter(pa.array(is_null))
-                self._send(self._padded(index, alone), is_retract[is_null], collector)
-            rows, is_retract = rows.filter(pa.array(~is_null)), is_retract[~is_null]
+        rows, is_retract, alone, is_alone_retract = side.split_null_keys(side.plain(batch), retract_mask(batch))
+        if alone is not None and self._keeps[index]:
+            self._send(self._padded(index, alone), is_alone_retract, collector)
         if rows.num_rows == 0:
             return
         keys = DistinctKeys.of_rows([rows.column(name) for name in side.keys], rows.num_rows)
@@ -164,19 +163,25 @@ class HistoryJoin(TimedJoin):
         `left_over` is how many rows of each key the side has without those that come.
         """
         other = 1 - index
+        if not any(self._keeps):
+            # Pairs alone: what the other side has of a key may be more than one batch can hold.
+            parts = list(self._tables[other].find_parts(keys))
+            if removed is not None and removed_codes is not None:
+                self._send_pairs(index, removed, removed_codes, parts, True, collector)
+            self._send_pairs(index, added, added_codes, parts, False, collector)
+            self._tables[index].insert(added)
+            return
         found = self._tables[other].find(keys)
         is_new = np.bincount(added_codes, minlength=keys.count) > 0
         if removed is not None and removed_codes is not None:
-            for pairs in self._matched(index, removed, removed_codes, found):
-                self._send(pairs, True, collector)
+            self._send_pairs(index, removed, removed_codes, [found], True, collector)
             if self._keeps[index]:
                 self._send(self._padded(index, removed.filter(removed.column(PADDED))), True, collector)
         if self._keeps[other] and found.batch.num_rows:
             is_padded = found.batch.column(PADDED).to_numpy(zero_copy_only=False)
             is_answered = is_padded & is_new[found.codes]
             self._send(self._padded(other, found.batch.filter(pa.array(is_answered))), True, collector)
-        for pairs in self._matched(index, added, added_codes, found):
-            self._send(pairs, False, collector)
+        self._send_pairs(index, added, added_codes, [found], False, collector)
         is_alone = found.counts()[added_codes] == 0
         if self._keeps[index]:
             self._send(self._padded(index, added.filter(pa.array(is_alone))), False, collector)
@@ -196,9 +201,23 @@ class HistoryJoin(TimedJoin):
             everything = np.ones(len(is_changed), dtype=np.bool_)
             self._tables[index].rewrite(found, is_changed=is_changed, is_kept=everything, after=after)
 
+    def _send_pairs(
+        self,
+        index: int,
+        rows: pa.RecordBatch,
+        codes: Codes,
+        parts: Sequence[Found],
+        is_retract: bool,
+        collector: ArrowCollector,
+    ) -> None:
+        for found in parts:
+            for pairs in self._matched(index, rows, codes, found):
+                self._send(pairs, is_retract, collector)
+
     def _matched(self, index: int, rows: pa.RecordBatch, codes: Codes, found: Found) -> Iterator[pa.RecordBatch]:
         times = self._tables[index].times(rows)
-        for mine, theirs in found.ranges(codes).chunks():
+        wide_rows = OUTPUT_BYTES * found.batch.num_rows // max(1, found.batch.nbytes)
+        for mine, theirs in found.ranges(codes).chunks(max(1, min(OUTPUT_ROWS, wide_rows))):
             added = [time_array(np.maximum(times[mine], found.times[theirs]))] if _has_time(self.layout) else []
             if index == LEFT:
                 yield self.layout.matched(rows, mine, found.batch, theirs, added)

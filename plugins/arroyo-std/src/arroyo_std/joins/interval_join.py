@@ -89,12 +89,9 @@ class IntervalJoin(TimedJoin):
         self, index: int, batch: pa.RecordBatch, times: Times, ctx: OperatorContext, collector: ArrowCollector
     ) -> None:
         side = self.layout.sides[index]
-        rows = side.plain(batch)
-        is_null = side.null_keys(rows)
-        if is_null is not None:
-            if self._keeps[index]:
-                emit([self._padded(index, rows.filter(pa.array(is_null)), times[is_null])], collector)
-            rows, times = rows.filter(pa.array(~is_null)), times[~is_null]
+        rows, times, alone, times_alone = side.split_null_keys(side.plain(batch), times)
+        if alone is not None and self._keeps[index]:
+            emit([self._padded(index, alone, times_alone)], collector)
         if rows.num_rows == 0:
             return
         found, by_time, ranges = self._find(index, rows, times)

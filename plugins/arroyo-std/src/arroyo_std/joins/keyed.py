@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
-from arroyo_core.api import DeleteKey, DeleteTimeKey, OperatorContext
+from arroyo_core.api import DeleteKey, DeleteTimeKey, Matches, OperatorContext
 from arroyo_std.aggregates.groups import Codes, Groups
 from arroyo_std.joins.layout import Mask, Rows, Side
 from arroyo_std.joins.pairs import Ranges, TimeIndex
@@ -72,13 +72,22 @@ class KeyedTable:
 
     def find(self, keys: DistinctKeys) -> Found:
         """The rows of each key; the columns are those of any side, in the order of `on`."""
-        matches = self._view.lookup(pa.RecordBatch.from_arrays(list(keys.columns), names=list(self._side.keys)))
-        starts = np.searchsorted(matches.query_rows, np.arange(keys.count + 1))
-        return Found(matches.batch, matches.query_rows, self.times(matches.batch), starts)
+        return self._found(self._view.lookup(self._queries(keys)), keys)
+
+    def find_parts(self, keys: DistinctKeys) -> Iterator[Found]:
+        """What `find` gives, one after the other in parts: for keys with more rows than one batch can hold."""
+        return (self._found(matches, keys) for matches in self._view.lookup_parts(self._queries(keys)))
 
     def times(self, rows: pa.RecordBatch) -> Rows:
         column = self._side.time_column
         return np.zeros(rows.num_rows, dtype=np.int64) if column is None else times_us(rows.column(column))
+
+    def _queries(self, keys: DistinctKeys) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays(list(keys.columns), names=list(self._side.keys))
+
+    def _found(self, matches: Matches, keys: DistinctKeys) -> Found:
+        starts = np.searchsorted(matches.query_rows, np.arange(keys.count + 1))
+        return Found(matches.batch, matches.query_rows, self.times(matches.batch), starts)
 
     def rewrite(self, found: Found, *, is_changed: Mask, is_kept: Mask, after: pa.RecordBatch) -> None:
         """Let rows of `after`, those that are kept, take the place of the changed rows of `found`, row by row.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,7 @@ from arroyo_std.columns import check_column, normal_type
 
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]
+ScalarT = TypeVar("ScalarT", bound=np.generic)
 
 LEFT, RIGHT = 0, 1
 SIDE_NAMES = ("left", "right")
@@ -88,6 +90,15 @@ class Side:
                 is_null = column.is_null().to_numpy(zero_copy_only=False)
                 found = is_null if found is None else found | is_null
         return found
+
+    def split_null_keys(
+        self, rows: pa.RecordBatch, beside: npt.NDArray[ScalarT]
+    ) -> tuple[pa.RecordBatch, npt.NDArray[ScalarT], pa.RecordBatch | None, npt.NDArray[ScalarT]]:
+        """Rows that can equal others, and those that equal nothing, None if none is there; each with what is beside."""
+        is_null = self.null_keys(rows)
+        if is_null is None:
+            return rows, beside, None, beside[:0]
+        return rows.filter(pa.array(~is_null)), beside[~is_null], rows.filter(pa.array(is_null)), beside[is_null]
 
 
 class JoinLayout:

@@ -14,9 +14,9 @@ import pyarrow.types as pt
 
 from arroyo_core.pipeline.document import Scalar, YamlList, YamlMap, YamlValue, describe, shown
 from arroyo_core.pipeline.mistakes import Mistakes
-from arroyo_core.pipeline.times import TIME_FORM, parse_time_ns
 from arroyo_core.pipeline.values import read_bool, read_duration_us, read_float, read_int, read_string
 from arroyo_testing.cases.cells import Cell, Row, is_listlike, value_type
+from arroyo_testing.cases.times import TIME_FORM, parse_time_ns
 
 _UNIT_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _CLOCK = re.compile(r"([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(?:\.(\d{1,9}))?)?")

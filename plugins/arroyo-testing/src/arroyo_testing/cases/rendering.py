@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from arroyo_core.pipeline.document import resolve_plain
-from arroyo_core.pipeline.times import format_time_ns
 from arroyo_testing.cases.cells import Cell, Row, as_stored, is_listlike, value_type
+from arroyo_testing.cases.times import format_time_ns
 
 _UNIT_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 #: What needs no quotes anywhere, flow mappings included.

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from xml.etree import ElementTree
 
+from arroyo_core.cli.tables import align
 from arroyo_core.errors import OperatorError
 from arroyo_core.pipeline.views.labels import count
 from arroyo_testing.cases.comparison import Difference, DiffLine, Kind
@@ -17,6 +18,8 @@ _CONTEXT = 2
 _MAX_LINES = 60
 _MAX_CELL = 60
 _MAX_FAILURES = 5
+#: Stands for equal rows that are not shown.
+_LEFT_OUT = "…"
 _SIGNS = {Kind.SAME: " ", Kind.MISSING: "-", Kind.UNEXPECTED: "+"}
 _COLOURS = {"-": "\x1b[31m", "+": "\x1b[32m", "^": "\x1b[1m"}
 _PLAIN = "\x1b[0m"
@@ -88,6 +91,20 @@ def crash_failures(result: CrashResult) -> str:
     return "\n".join([*lines, *([f"and {left} more"] if left > 0 else [])])
 
 
+def result_json(result: CaseResult | CrashResult) -> dict[str, object]:
+    """The same for tools; `crashes` and `storage_calls` are null where none was tried."""
+    crashed = result if isinstance(result, CrashResult) else None
+    return {
+        "file": str(result.file),
+        "name": result.spec.name,
+        "is_passed": is_passed(result),
+        "duration_s": result.duration_s,
+        "failure": _failure_message(result),
+        "crashes": crashed.crashes if crashed else None,
+        "storage_calls": crashed.calls if crashed else None,
+    }
+
+
 def junit_xml(results: Iterable[CaseResult | CrashResult]) -> bytes:
     """The results in the form that build servers read."""
     suites = ElementTree.Element("testsuites")
@@ -144,19 +161,14 @@ def _table(difference: Difference, *, is_coloured: bool) -> list[str]:
     """`-` was expected and did not come, `+` came and was not expected, `^` marks the cells that differ."""
     shown = list(_with_context(difference.lines))
     texts = [(line, _texts(line, difference)) for line in shown]
-    widths = [len(name) for name in difference.names]
-    for _, rows in texts:
-        for row in rows:
-            widths = [max(width, len(cell)) for width, cell in zip(widths, row, strict=True)]
-    lines = ["    " + _row(" ", difference.names, widths)]
-    for line, rows in texts[:_MAX_LINES]:
-        if line is None:
-            lines.append("    …")
-            continue
-        lines += ["    " + text for text in _line_texts(line, rows, widths, is_coloured=is_coloured)]
+    rows: list[tuple[str, Sequence[str]]] = [(" ", difference.names)]
+    for line, cells in texts[:_MAX_LINES]:
+        rows += [(_LEFT_OUT, ())] if line is None else _signed_rows(line, cells)
+    aligned = align([cells for _, cells in rows])
+    lines = [_signed(sign, text, is_coloured) for (sign, _), text in zip(rows, aligned, strict=True)]
     left = len(texts) - _MAX_LINES
     if left > 0:
-        lines.append(f"    … and {left} more")
+        lines.append(f"    {_LEFT_OUT} and {left} more")
     return lines
 
 
@@ -185,27 +197,17 @@ def _texts(line: DiffLine | None, difference: Difference) -> list[list[str]]:
     ]
 
 
-def _line_texts(
-    line: DiffLine, rows: Sequence[Sequence[str]], widths: Sequence[int], *, is_coloured: bool
-) -> list[str]:
+def _signed_rows(line: DiffLine, rows: Sequence[Sequence[str]]) -> list[tuple[str, Sequence[str]]]:
     if line.kind is not Kind.CHANGED:
-        return [_coloured(_row(_SIGNS[line.kind], rows[0], widths), _SIGNS[line.kind], is_coloured)]
-    longest = [max(len(row[place]) for row in rows) for place in range(len(widths))]
-    marks = ["^" * max(longest[place], 1) if place in line.columns else "" for place in range(len(widths))]
-    return [
-        _coloured(_row("-", rows[0], widths), "-", is_coloured),
-        _coloured(_row("+", rows[1], widths), "+", is_coloured),
-        _coloured(_row(" ", marks, widths), "^", is_coloured),
-    ]
+        return [(_SIGNS[line.kind], rows[0])]
+    longest = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    marks = ["^" * max(length, 1) if place in line.columns else "" for place, length in enumerate(longest)]
+    return [("-", rows[0]), ("+", rows[1]), ("^", marks)]
 
 
-def _row(sign: str, cells: Sequence[str], widths: Sequence[int]) -> str:
-    text = "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
-    return f"{sign} {text}".rstrip()
-
-
-def _coloured(text: str, sign: str, is_coloured: bool) -> str:
-    return f"{_COLOURS[sign]}{text}{_PLAIN}" if is_coloured and sign in _COLOURS else text
+def _signed(sign: str, text: str, is_coloured: bool) -> str:
+    line = f"{' ' if sign == '^' else sign} {text}".rstrip()
+    return "    " + (f"{_COLOURS[sign]}{line}{_PLAIN}" if is_coloured and sign in _COLOURS else line)
 
 
 def _shortened(text: str) -> str:

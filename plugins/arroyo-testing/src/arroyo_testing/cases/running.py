@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -19,8 +18,6 @@ from arroyo_core.runtime.job import Job
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.runtime.request import EpochRequest
 from arroyo_core.runtime.steps import EpochExecutor
-from arroyo_core.state import file_access
-from arroyo_core.state.cache import FOLDER_VARIABLE
 from arroyo_testing.cases.compiling import CompiledCase, Death, LifePlan
 from arroyo_testing.cases.operators import POSITION, case_plugins, read_captured
 from arroyo_testing.cases.rewiring import Outlet, rewire
@@ -58,11 +55,12 @@ class MemoryPlace:
     def process(self) -> Iterator[None]:
         life = Life(watch=self.disk if self.is_watched else None)
         self.lives.append(life)
-        with running(self.disk, life), without_warm_cache(), without_threads():
+        with running(self.disk, life):
             yield
 
     def executor(self, plugins: PluginSet, clock: FakeClock) -> EpochExecutor:
-        return LocalExecutor(plugins, clock)
+        # In memory, threads only cost time.
+        return LocalExecutor(plugins, clock, pool=InlinePool())
 
 
 @dataclass(slots=True)
@@ -94,31 +92,6 @@ class RemoteTasks:
 
     def progress(self) -> str:
         return self.inner.progress()
-
-
-@contextmanager
-def without_warm_cache() -> Iterator[None]:
-    """State is read from where it was written: in memory that is as quick, and leaves nothing behind."""
-    before = os.environ.get(FOLDER_VARIABLE)
-    os.environ[FOLDER_VARIABLE] = "off"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[FOLDER_VARIABLE]
-        else:
-            os.environ[FOLDER_VARIABLE] = before
-
-
-@contextmanager
-def without_threads() -> Iterator[None]:
-    """Files are read and written one by one: in memory, threads only cost time."""
-    before = file_access._pool
-    file_access._pool = InlinePool  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        file_access._pool = before
 
 
 #: The rows of each outlet, by the step after which they came.

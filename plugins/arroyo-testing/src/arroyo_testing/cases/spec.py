@@ -13,8 +13,8 @@ from typing import TypeAlias
 from arroyo_core.errors import Location
 from arroyo_core.pipeline.document import Entry, Scalar, YamlList, YamlMap, YamlValue, describe, shown
 from arroyo_core.pipeline.mistakes import Mistakes, nearest
-from arroyo_core.pipeline.times import read_time_us
 from arroyo_core.pipeline.values import read_duration_us, read_int, read_string
+from arroyo_testing.cases.times import read_time_us
 
 MAX_PARALLELISM = 4096
 #: Where the clock of a test starts: 2026-01-01T00:00:00Z.

@@ -1,0 +1,1 @@
+"""How fast formats read and write messages."""

@@ -1,0 +1,1 @@
+"""An operator for arroyo-core pipelines; `plugin.py` registers it."""

@@ -1,0 +1,1 @@
+"""A sink for arroyo-core pipelines; `plugin.py` registers it."""

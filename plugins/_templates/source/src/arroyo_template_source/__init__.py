@@ -1,0 +1,1 @@
+"""A source for arroyo-core pipelines; `plugin.py` registers it."""

@@ -1,0 +1,1 @@
+"""Avro: schemas, their resolution, and messages of them."""

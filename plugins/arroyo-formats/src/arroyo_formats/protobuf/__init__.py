@@ -1,0 +1,1 @@
+"""Protobuf: `.proto` files, and messages of them."""
