@@ -33,8 +33,12 @@ class InterruptedByControl(Exception):  # noqa: N818 -- not an error: the epoch 
 class Cluster:
     """Asks the brokers of one cluster. Connections last as long as the object does."""
 
-    def __init__(self, client: Client, *, is_interrupted: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self, client: Client, *, is_interrupted: Callable[[], bool] = lambda: False, seconds: float = CALL_SECONDS
+    ) -> None:
+        """`seconds` is how long a call waits for an answer."""
         self._client = client
+        self._seconds = seconds
         self._admin = client.admin(on_error=self._handle_error)
         self._is_interrupted = is_interrupted
         #: Of a connection: that it is refused for what we are, and not for now.
@@ -50,7 +54,7 @@ class Cluster:
         """All topics of the cluster."""
         from confluent_kafka import KafkaException
 
-        deadline = time.monotonic() + CALL_SECONDS
+        deadline = time.monotonic() + self._seconds
         while True:
             try:
                 return sorted(self._admin.list_topics(timeout=STEP_SECONDS * 5).topics)
@@ -64,7 +68,7 @@ class Cluster:
         wanted = sorted(set(names))
         if not wanted:
             return []
-        ask = lambda: self._admin.describe_topics(TopicCollection(wanted), request_timeout=CALL_SECONDS)  # noqa: E731
+        ask = lambda: self._admin.describe_topics(TopicCollection(wanted), request_timeout=self._seconds)  # noqa: E731
         missing = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID)
         found = self._answers(ask, "cannot describe the topics", missing)
         return [
@@ -96,7 +100,7 @@ class Cluster:
         if not places:
             return {}
         request = [ConsumerGroupTopicPartitions(group, places)]
-        ask = lambda: self._admin.list_consumer_group_offsets(request, request_timeout=CALL_SECONDS)  # noqa: E731
+        ask = lambda: self._admin.list_consumer_group_offsets(request, request_timeout=self._seconds)  # noqa: E731
         answer = self._answers(ask, f"cannot read the offsets of group {group!r}")[group]
         return {
             Partition(place.topic, place.partition): place.offset
@@ -110,7 +114,7 @@ class Cluster:
 
         places = [TopicPartition(part.topic, part.number, offset) for part, offset in positions.items()]
         request = [ConsumerGroupTopicPartitions(group, places)]
-        ask = lambda: self._admin.alter_consumer_group_offsets(request, request_timeout=CALL_SECONDS)  # noqa: E731
+        ask = lambda: self._admin.alter_consumer_group_offsets(request, request_timeout=self._seconds)  # noqa: E731
         answer = self._answers(ask, f"cannot commit offsets of group {group!r}")[group]
         for place in answer.topic_partitions:
             if place.error is not None:
@@ -129,7 +133,7 @@ class Cluster:
             return {}
         level = IsolationLevel.READ_COMMITTED if is_committed else IsolationLevel.READ_UNCOMMITTED
         answers = self._answers(
-            lambda: self._admin.list_offsets(wanted, isolation_level=level, request_timeout=CALL_SECONDS),
+            lambda: self._admin.list_offsets(wanted, isolation_level=level, request_timeout=self._seconds),
             "cannot read the offsets of the topics",
         )
         return {Partition(place.topic, place.partition): found.offset for place, found in answers.items()}
@@ -140,7 +144,7 @@ class Cluster:
         """What was asked for, by what it was asked of, without those that fail with a code of `missing`."""
         from confluent_kafka import KafkaException
 
-        deadline = time.monotonic() + CALL_SECONDS
+        deadline = time.monotonic() + self._seconds
         while True:
             found = {}
             try:

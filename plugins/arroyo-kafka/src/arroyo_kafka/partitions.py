@@ -57,5 +57,9 @@ class TopicSelection:
         pattern = self.pattern
         return sorted(name for name in names if pattern is not None and pattern.fullmatch(name))
 
+    def is_selected(self, topic: str) -> bool:
+        return topic in self.names or (self.pattern is not None and self.pattern.fullmatch(topic) is not None)
+
     def __str__(self) -> str:
-        return ", ".join(self.names) if self.pattern is None else f"/{self.pattern.pattern}/"
+        """The same for the same topics, in whatever order."""
+        return ", ".join(sorted(self.names)) if self.pattern is None else f"/{self.pattern.pattern}/"

@@ -73,6 +73,9 @@ class Progress:
         if self._positions.get(partition) != state:
             self._positions.insert(partition, state)
 
+    def forget(self, partition: Partition) -> None:
+        self._positions.remove(partition)
+
     def begin(self, looked_us: int) -> None:
         """All partitions that there are now are saved."""
         self._begun.insert(self._task.task_index, Begun(parallelism=self._task.parallelism, looked_us=looked_us))

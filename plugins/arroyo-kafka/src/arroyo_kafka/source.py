@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from arroyo_core.state import TableConfig
 
 COMMITS_TABLE = "c"
+#: How long a commit waits for the consumer group, which nobody needs.
+GROUP_SECONDS = 2.0
 
 #: What a consumer of a source is, whatever `client` says.
 _OWN_SETTINGS = {
@@ -86,6 +88,10 @@ class KafkaSource(SourceOperator):
             COMMITS_TABLE, "offsets for the group, and dead letters", uses_two_phase_commit=True
         )
         return tables
+
+    def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str]:
+        """What positions are of. Of topics that are not read any more they are forgotten."""
+        return {"topics": str(self._settings.topics)}
 
     def is_committing(self) -> bool:
         return True
@@ -153,7 +159,7 @@ class KafkaSource(SourceOperator):
         """For tools that show the lag of consumer groups. The job does not need it, and does not fail for it."""
         group = self._group(ctx.task_info)
         try:
-            Cluster(self._settings.client).commit_group(group, offsets)
+            Cluster(self._settings.client, seconds=GROUP_SECONDS).commit_group(group, offsets)
         except ArroyoError as error:
             ctx.warn(f"{error}; the job itself does not need it")
 

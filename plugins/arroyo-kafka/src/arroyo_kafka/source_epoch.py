@@ -42,8 +42,11 @@ class SourceEpoch:
     def begin(self) -> None:
         """Know the partitions; raises `InterruptedByControl` where the epoch is over before that."""
         for partition, state in self._progress.partitions().items():
-            self._assignment.add(partition, state)
-        if self._discovery.is_due:
+            if self._settings.topics.is_selected(partition.topic):
+                self._assignment.add(partition, state)
+            else:
+                self._progress.forget(partition)
+        if not self._progress.has_begun or (self._discovery.is_due and not self.is_done):
             self._look()
 
     @property

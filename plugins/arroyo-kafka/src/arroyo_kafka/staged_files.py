@@ -52,7 +52,8 @@ class LetterFolder:
         """A new file of this subtask; one for each epoch."""
         staged = f"{self._staging}/{self._epoch}/{self._subtask}-{uuid.uuid4().hex}.{extension}"
         final = f"{self._prefix}-{self._epoch:05}-{self._subtask:03}.{extension}"
-        self._fs.makedirs(self._child(staged).rpartition("/")[0], exist_ok=True)
+        if not _is_object_store(self._fs):
+            self._fs.makedirs(self._child(staged).rpartition("/")[0], exist_ok=True)
         return cast(BinaryIO, self._fs.open(self._child(staged), "wb")), StagedFile(staged, final)
 
     def finish(self, stream: BinaryIO) -> None:
@@ -93,5 +94,11 @@ class LetterFolder:
         with contextlib.suppress(OSError):
             self._fs.rm(path, recursive=True)
 
-    def _child(self, name: str) -> Any:
+    def _child(self, name: str) -> str:
         return f"{self._path.rstrip('/')}/{name}"
+
+
+def _is_object_store(fs: Any) -> bool:
+    """Whether there are no folders to make: on S3 that would be an attempt to make the bucket."""
+    names = {fs.protocol} if isinstance(fs.protocol, str) else set(fs.protocol)
+    return bool(names & {"s3", "s3a", "gs", "gcs", "abfs", "az"})
