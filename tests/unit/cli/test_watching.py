@@ -70,7 +70,10 @@ class Terminal:
 
     def resize(self, columns, lines):
         fcntl.ioctl(self.leader, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        gone = max(0, self.screen.lines - lines)
         self.screen.resize(lines, columns)
+        # pyte takes lines away at the top, and leaves the cursor where it was: no longer at the end of what is shown.
+        self.screen.cursor.y = max(0, self.screen.cursor.y - gone)
 
     def press_ctrl_c(self):
         os.write(self.leader, b"\x03")

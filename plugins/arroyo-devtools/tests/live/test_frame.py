@@ -72,8 +72,7 @@ def lines_of(plan, columns=120, lines=40, colours=None, **moment):
     console = Console(file=out, force_terminal=True, color_system=colours, markup=False, emoji=False, highlight=False)
     screen = Screen(console, lambda: os.terminal_size((columns, lines)))
     screen.draw(LiveFrame(plan, Moment(now_us=NOW_US, running_s=72.0, **moment)))
-    written = out.getvalue().lstrip("\r").splitlines()
-    return [line.rstrip() for line in written]
+    return [line.rstrip() for line in out.getvalue().splitlines()]
 
 
 def row_of(lines, node):

@@ -96,6 +96,14 @@ def test_a_narrower_terminal_keeps_one_view(terminal, screen):
     assert terminal.shown() == ["x" * 9, "y" * 9]
 
 
+def test_a_terminal_that_moved_the_cursor_keeps_no_part_of_the_view(terminal, screen):
+    screen.draw(frame("one", "two", "three"))
+    # As terminals do that became lower: the cursor is above the end of what was drawn.
+    terminal.write("\x1b[1A")
+    screen.close(is_kept=False)
+    assert terminal.shown() == []
+
+
 def test_what_was_written_by_others_stays_after_forgetting(terminal, screen):
     screen.draw(frame("view"))
     terminal.write("$ fg\n")

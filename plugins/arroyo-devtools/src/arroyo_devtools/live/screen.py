@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TextIO
 
 from rich.console import Console, RenderableType
-from rich.control import Control
 from rich.segment import ControlType, Segment, Segments
 
 
@@ -78,10 +77,12 @@ class Screen:
         return self._console.render_lines(self._frame, options, pad=False)[: options.max_height]
 
     def _erasure(self, size: os.terminal_size) -> Segment:
+        if not self._drawn:
+            return Segment("")
         # A terminal that became narrower has wrapped what was too wide.
         rows = sum(max(1, -(-width // size.columns)) for width in self._drawn)
-        upwards = ((ControlType.CURSOR_UP, 1), (ControlType.ERASE_IN_LINE, 2))
-        return Control(ControlType.CARRIAGE_RETURN, *(upwards * rows)).segment
+        # Whatever is below, too: a terminal that changed its size may have moved the cursor. rich has no word for it.
+        return Segment(f"\r\x1b[{rows}A\x1b[J", None, [(ControlType.CARRIAGE_RETURN,)])
 
     def _put(self, segments: Iterable[Segment]) -> None:
         if self._is_gone:
