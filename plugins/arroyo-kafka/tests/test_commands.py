@@ -45,7 +45,7 @@ class StopAfter:
 class Job:
     """A pipeline from a topic to files, run in this process until it has read so many rows."""
 
-    def __init__(self, folder: Path, servers: str, topic: str) -> None:
+    def __init__(self, folder: Path, servers: str, topic: str, *, more: str = "") -> None:
         self.file = folder / "copy.yaml"
         self.topic = topic
         self._out = folder / "out"
@@ -58,7 +58,7 @@ nodes:
   - id: orders
     operator: kafka.source
     config: {{bootstrap_servers: "{servers}", topic: {topic}, format: json, schema: {{id: int64, at: timestamp}},
-      client: {{sasl.password: hunter2}}}}
+      client: {{sasl.password: hunter2}}{more}}}
   - id: out
     operator: filesystem.sink
     inputs: [orders]
@@ -129,6 +129,18 @@ def test_offsets_that_are_not_there_are_refused(
     arguments = ["kafka", "offsets", "set", str(job.file), "orders", place.format(topic=job.topic), "--yes", "--force"]
     assert main(arguments) != 0
     assert reason in capsys.readouterr().err
+
+
+def test_a_job_that_has_finished_is_not_moved(
+    tmp_path: Path, broker: Broker, cluster: Cluster, topic: MakeTopic, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = topic()
+    cluster.produce(name, messages(range(3)))
+    job = Job(tmp_path, broker.bootstrap_servers, name, more=", until: latest")
+    job.run(100)
+    assert job.rows() == [0, 1, 2]
+    assert main(["kafka", "offsets", "set", str(job.file), "orders", f"{name}:*=0", "--yes", "--force"]) != 0
+    assert "has finished" in capsys.readouterr().err
 
 
 def test_tail_decodes_as_the_source_does(job: Job, cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:

@@ -34,6 +34,7 @@ SERVERS = "localhost:1"
         ({"topic": "a", "dead_letter": "x"}, "dead_letter", "needs bad_data: dead_letter"),
         ({"topic": "a", "client": {"group.id": "x"}}, "client.group.id", "it is the option group_id"),
         ({"topic": "a", "schema": {}}, "schema", "declare them"),
+        ({"topic": "a", "discovery_interval": 1}, "discovery_interval", "at least 1s"),
         ({"topic": "a", "format": "jsonn"}, "format", "there is no format 'jsonn'"),
         (
             {"topic": "a", "format": "debezium_json", "metadata": {"o": "offset"}},

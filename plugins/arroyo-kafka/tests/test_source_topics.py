@@ -110,6 +110,34 @@ def test_new_partitions_are_read_from_their_beginning(cluster: Cluster, topic: M
     assert ids(harness.run(rows=2)) == [1, 2]
 
 
+class TurningClock(FakeClock):
+    """Does something once, while an epoch runs, and is half a minute later from then on."""
+
+    def __init__(self, turn: Callable[[], None]) -> None:
+        super().__init__()
+        self._turn = turn
+        self._calls = 0
+
+    def now_us(self) -> int:
+        self._calls += 1
+        if self._calls == 10:
+            self._turn()
+            self.advance(31)
+        return super().now_us()
+
+
+def test_partitions_that_are_new_in_the_first_epoch_are_read_from_their_beginning(
+    cluster: Cluster, topic: MakeTopic, sources: Sources
+) -> None:
+    name = topic()
+
+    def turn() -> None:
+        cluster.grow(name, 2)
+        cluster.produce(name, messages([5]), partition=1)
+
+    assert ids(sources(TurningClock(turn), topic=name, start="latest").run(rows=1)) == [5]
+
+
 def test_topics_that_a_pattern_matches_later_are_read_from_their_beginning(
     cluster: Cluster, topic: MakeTopic, sources: Sources
 ) -> None:

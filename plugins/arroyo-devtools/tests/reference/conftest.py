@@ -137,7 +137,7 @@ def complete(nodes: str) -> str:
         f"  - {{id: {name}, operator: nexmark.source, config: {{table: {STREAMS[name]}}}}}"
         for name in dict.fromkeys(name for name in read if name.partition(".")[0] not in ids)
     ]
-    sinks = {"std.stdout", "std.blackhole", "filesystem.sink"}
+    sinks = {"std.stdout", "std.blackhole", "filesystem.sink", "kafka.sink"}
     lines += [
         f"  - {{id: {node['id']}_end, operator: std.blackhole, inputs: [{node['id']}]}}"
         for node in written

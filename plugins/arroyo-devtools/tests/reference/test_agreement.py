@@ -4,7 +4,7 @@ import jsonschema
 import pytest
 import yaml
 from arroyo_devtools.schema import describe_operators
-from arroyo_devtools.schema.field_docs import offering_hook
+from arroyo_devtools.schema.field_docs import is_any_value, offering_hook
 from arroyo_formats import is_chosen, read_choice
 from google.protobuf import json_format, struct_pb2
 
@@ -55,9 +55,9 @@ def planner_accepts(text, message_type):
 
 
 def connector_accepts(descriptor, meaning):
-    """Whether a format is chosen, in a field for that: the planner takes any value, and the connector decides."""
+    """Whether a connector takes the value of a field in which the planner takes any: a name, a mapping, or nothing."""
     if offering_hook(descriptor) != "arroyo_format":
-        return True
+        return not is_any_value(descriptor) or isinstance(meaning, str | dict)
     value = json_format.ParseDict(meaning, struct_pb2.Value())
     try:
         return not is_chosen(value) or bool(read_choice(value))

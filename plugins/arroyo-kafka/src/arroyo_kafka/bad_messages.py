@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, BinaryIO
@@ -74,6 +75,9 @@ class BadMessages:
     def abort(self) -> None:
         """Give up what was staged."""
         if self._stream is not None and self._folder is not None and self._file is not None:
+            if self._writer is not None:
+                with contextlib.suppress(Exception):
+                    self._writer.close()
             self._stream.close()
             self._folder.discard(self._file)
 

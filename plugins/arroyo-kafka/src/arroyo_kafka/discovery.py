@@ -39,8 +39,8 @@ class Discovery:
         """An error says that a topic is not what it was: look as soon as possible."""
         self._is_needed = True
 
-    def look(self, assignment: Assignment) -> Sequence[Partition]:
-        """Ask the cluster; returns the partitions that are new, or go on elsewhere.
+    def look(self, assignment: Assignment) -> None:
+        """Ask the cluster for partitions that are new, or not what they were.
 
         Raises `InterruptedByControl`, and `ExternalError` where nobody answers: then nothing has changed, and the next
         look is due after another interval.
@@ -52,11 +52,10 @@ class Discovery:
         topics = cluster.find_topics(self._settings.topics)
         if is_first:
             self._check_there(topics)
-        changed = [*self._add_new(cluster, topics, assignment, is_first=is_first)]
-        changed += self._check_known(cluster, topics, assignment)
+        self._add_new(cluster, topics, assignment, is_first=is_first)
+        self._check_known(cluster, topics, assignment)
         self._progress.begin(now_us)
         self._is_needed = False
-        return changed
 
     def recover(self, partition: Partition, assignment: Assignment) -> None:
         """The broker says that the offset of a partition is not there; go on as `on_data_loss` says."""
@@ -76,9 +75,7 @@ class Discovery:
                 value=missing[0],
             )
 
-    def _add_new(
-        self, cluster: Cluster, topics: Sequence[Topic], assignment: Assignment, *, is_first: bool
-    ) -> Sequence[Partition]:
+    def _add_new(self, cluster: Cluster, topics: Sequence[Topic], assignment: Assignment, *, is_first: bool) -> None:
         task = self._ctx.task_info
         found = {
             partition: topic.id
@@ -88,7 +85,7 @@ class Discovery:
         }
         if not found or (not is_first and self._settings.until is not None):
             # What was there at the first start is all of a source that has an end.
-            return []
+            return
         if is_first:
             states = first_positions(cluster, found, self._settings, group=self._group)
         else:
@@ -96,9 +93,8 @@ class Discovery:
         for partition, state in states.items():
             assignment.add(partition, state)
             self._progress.save(partition, state)
-        return list(states)
 
-    def _check_known(self, cluster: Cluster, topics: Sequence[Topic], assignment: Assignment) -> Sequence[Partition]:
+    def _check_known(self, cluster: Cluster, topics: Sequence[Topic], assignment: Assignment) -> None:
         """Topics that were deleted, or deleted and made again."""
         ids = {partition: topic.id for topic in topics for partition in topic.each()}
         open_partitions = [partition for partition in assignment if not assignment.is_partition_done(partition)]
@@ -108,11 +104,9 @@ class Discovery:
             for partition in open_partitions
             if partition in ids and (assignment.is_absent(partition) or _is_another(assignment, partition, ids))
         }
-        return self._check_offsets(cluster, others, assignment)
+        self._check_offsets(cluster, others, assignment)
 
-    def _check_offsets(
-        self, cluster: Cluster, found: dict[Partition, str], assignment: Assignment
-    ) -> Sequence[Partition]:
+    def _check_offsets(self, cluster: Cluster, found: dict[Partition, str], assignment: Assignment) -> None:
         earliest = cluster.earliest(found)
         latest = cluster.latest(found, is_committed=False)
         for partition, topic_id in found.items():
@@ -130,7 +124,6 @@ class Discovery:
                 if loss.messages is not None:
                     self._ctx.count(LOST_COUNTER, loss.messages)
             assignment.move(partition, state if loss is None else loss.state)
-        return list(found)
 
     def _miss(self, partitions: Sequence[Partition], assignment: Assignment) -> None:
         for partition in partitions:

@@ -27,6 +27,7 @@ class SinkConstructor(OperatorConstructor[SinkConfig]):
 
         return ConstructedOperator.from_operator(make_sink(check_sink(config)))
 
+
 if TYPE_CHECKING:
     from arroyo_core.cli.commands import Commands
 

@@ -77,5 +77,6 @@ class Progress:
         self._positions.remove(partition)
 
     def begin(self, looked_us: int) -> None:
-        """All partitions that there are now are saved."""
+        """All partitions that there are now are saved: what is found from here on is new."""
+        self.has_begun = True
         self._begun.insert(self._task.task_index, Begun(parallelism=self._task.parallelism, looked_us=looked_us))

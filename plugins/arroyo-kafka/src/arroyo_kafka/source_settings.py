@@ -22,6 +22,8 @@ from arroyo_kafka.kafka_pb2 import SourceConfig
 from arroyo_kafka.metadata import MetadataColumns, read_metadata
 from arroyo_kafka.partitions import TopicSelection
 
+LEAST_DISCOVERY_US = 1_000_000
+
 
 class BadData(StrEnum):
     """What becomes of a message that cannot be read."""
@@ -117,6 +119,10 @@ def check_source(config: SourceConfig) -> SourceSettings:
         raise ConfigError("max_lateness needs an event time: give event_time_field", field="max_lateness")
     if config.event_time_field:
         _check_event_time(columns, config.event_time_field)
+    if config.discovery_interval < LEAST_DISCOVERY_US:
+        raise ConfigError(
+            "discovery_interval must be at least 1s: every look asks the brokers", field="discovery_interval"
+        )
     bad_data = BadData(config.bad_data)
     return SourceSettings(
         client=read_client(config.bootstrap_servers, config.client),
