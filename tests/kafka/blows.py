@@ -65,7 +65,7 @@ ON_CLUSTER: Sequence[Kind] = [
 ]
 
 
-def plan_blows(seed: int, count: int, kinds: Sequence[Kind]) -> list[AnyBlow]:
+def plan_blows(seed: int | str, count: int, kinds: Sequence[Kind]) -> list[AnyBlow]:
     """So many blows, in order: the same for the same arguments."""
     chance = random.Random(seed)
     chosen = [*ALWAYS[:count], *chance.choices(kinds, k=max(0, count - len(ALWAYS)))]

@@ -52,7 +52,7 @@ def show(request: pytest.FixtureRequest):
 def test_a_consumer_of_committed_messages_sees_each_result_once(tmp_path: Path, broker: Broker, show, place: str):
     show(f"\nchaos on {place}: {REPEAT}")
     count = FAULTS // 2 if place == "local" else FAULTS - FAULTS // 2
-    blows = plan_blows(SEED, count, ON_ANY if place == "local" else ON_CLUSTER)
+    blows = plan_blows(f"{place} {SEED}", count, ON_ANY if place == "local" else ON_CLUSTER)
     job = Orders.of_epochs(broker.bootstrap_servers, epochs_for(blows))
     job.produce()
     pipeline = job.write(tmp_path / "job")

@@ -73,8 +73,10 @@ def client_of(cluster: Cluster, calls: Calls) -> Client:
 
 
 def count_calls(cluster: Cluster, sink: Sink, numbers: Numbers) -> int:
-    """The calls of one commit, by a process that has just begun."""
+    """The calls of one commit, by a process that has just begun, on a cluster that has got its own topics ready."""
     calls = Calls()
+    sink.write(numbers.take())
+    sink.begin_process()
     sink.use(client_of(cluster, calls))
     sink.write(numbers.take())
     assert {"init_transactions", "produce_batch", "flush", "commit_transaction"} <= set(calls.names)

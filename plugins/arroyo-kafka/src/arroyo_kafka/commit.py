@@ -80,12 +80,15 @@ class Commit:
 
     def _refresh(self) -> None:
         """An epoch without messages needs no transaction, but its marker must not grow old."""
-        session, now_us = self.sessions.find(self._key), self.ctx.clock.now_us()
-        if session is None or session.marker is None or now_us - session.written_us < REFRESH_US:
+        session = self.sessions.find(self._key)
+        if session is None or not session.can_lose_marker:
+            return
+        if self.ctx.clock.now_us() - session.written_us < REFRESH_US:
             return
 
         def write() -> None:
             session = self._session()
+            self._check_newest(session.marker)
             if session.marker is not None:
                 self._transact(session, [], session.marker.position)
 
