@@ -135,8 +135,7 @@ class RoundSource(SourceOperator):
         return level
 
     def _announce(self, levels: Mapping[int, Level], collector: SourceCollector) -> None:
-        watermark = least_level(levels.values()).watermark
-        if watermark is not None:
+        for watermark in least_level(levels.values()).since(UNSET):
             collector.broadcast_watermark(watermark)
 
 
