@@ -56,7 +56,7 @@ class Turn:
 
     rows: pa.RecordBatch | None = None
     watermark: Watermark | None = None
-    #: How much time passes after that.
+    #: How much time passes when that has been taken.
     seconds: float = 0
 
 
