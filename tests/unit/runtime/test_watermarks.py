@@ -180,7 +180,7 @@ def test_one_who_knows_an_earlier_level_is_told_of_a_later_one_in_two_watermarks
 @st.composite
 def rounds_of_channels(draw):
     """What each channel says in each round: the round's time, that it is idle, or nothing; and where rounds are cut."""
-    rounds = draw(st.lists(st.lists(st.sampled_from("time idle quiet".split()), min_size=3, max_size=3), max_size=8))
+    rounds = draw(st.lists(st.lists(st.sampled_from(["time", "idle", "quiet"]), min_size=3, max_size=3), max_size=8))
     said = [
         [at(number) if each == "time" else Watermark.idle() if each == "idle" else None for each in channels]
         for number, channels in enumerate(rounds)

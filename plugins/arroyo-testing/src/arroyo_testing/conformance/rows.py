@@ -40,7 +40,7 @@ class Outcome:
             del counted[row]
 
     def keep_latest(self, keys: Collection[str], removed_by: str = "") -> None:
-        """Of the rows of the main output with equal keys only the last, unless that has a true value in `removed_by`."""
+        """Of the rows of the main output with equal keys only the last, unless it is true in `removed_by`."""
         latest = {tuple(cell for cell in row if cell[0] in keys): row for row in self.order}
         self.order = [row for row in latest.values() if (removed_by, _text(True)) not in row]
         self.rows[None] = Counter(self.order)
