@@ -218,9 +218,9 @@ PIPELINES = {
 
 #: Where each subtask makes its watermark of the rows that it gets: which these are depends on the parallelism.
 TIMED = {
-    "held back": [timed("stream0", max_lateness="10s", period="7s"), window("timed")],
+    "held back": [timed("stream0", max_lateness="10s", period="1h"), window("timed")],
     "held back, union": [
-        timed("stream0", max_lateness="10s", period="7s"),
+        timed("stream0", max_lateness="10s", period="1h"),
         timed("stream1", id="other", max_lateness="10s"),
         union("timed", "other"),
         window("all"),
