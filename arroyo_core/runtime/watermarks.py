@@ -98,9 +98,9 @@ def _latest_us(times_us: Iterable[int | None]) -> int | None:
 class WatermarkHolder:
     """Merges the levels of a chain's channels into one that never goes backwards.
 
-    Merged: undefined while any channel is unset; else the least event time of those not idle. If all are idle, so is it,
-    and where the furthest of them has come: that one may have been the last to become idle, when it alone counted, and
-    within an epoch nobody knows. One that has ended does not count, unless all have: idle ones may come back.
+    Merged: undefined while any channel is unset; else the least event time of those not idle. If all are idle, so is
+    it, and where the furthest of them has come: that one may have been the last to become idle, when it alone counted,
+    and within an epoch nobody knows. One that has ended does not count, unless all have: idle ones may come back.
 
     Idleness counts only once the channel has delivered its barrier. Channels deliver an epoch one after the other, and
     one that says early in the epoch that it is idle, or was idle when the epoch began, may have rows later in it: the
