@@ -60,12 +60,14 @@ class OperatorReport(_message.Message):
     def __init__(self, operator_id: _Optional[str] = ..., metrics: _Optional[_Iterable[int]] = ..., counters: _Optional[_Mapping[str, int]] = ..., warnings: _Optional[_Iterable[_Union[OperatorWarning, _Mapping]]] = ..., finish_type: _Optional[str] = ..., checkpoint: _Optional[bytes] = ..., levels: _Optional[_Union[OperatorLevels, _Mapping]] = ...) -> None: ...
 
 class Level(_message.Message):
-    __slots__ = ("event_time_us", "is_idle")
+    __slots__ = ("event_time_us", "is_idle", "furthest_us")
     EVENT_TIME_US_FIELD_NUMBER: _ClassVar[int]
     IS_IDLE_FIELD_NUMBER: _ClassVar[int]
+    FURTHEST_US_FIELD_NUMBER: _ClassVar[int]
     event_time_us: int
     is_idle: bool
-    def __init__(self, event_time_us: _Optional[int] = ..., is_idle: _Optional[bool] = ...) -> None: ...
+    furthest_us: int
+    def __init__(self, event_time_us: _Optional[int] = ..., is_idle: _Optional[bool] = ..., furthest_us: _Optional[int] = ...) -> None: ...
 
 class OperatorLevels(_message.Message):
     __slots__ = ("input", "output", "is_closed")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from arroyo_core.pipeline.plan import Plan
+from arroyo_core.pipeline.plan import Plan, Routing
 from arroyo_core.proto import exchange_pb2 as pb
 from arroyo_core.runtime.watermarks import UNSET, Level, least_level
 
@@ -55,23 +55,30 @@ def restore_carried(plan: Plan, state: pb.CarriedState) -> Carried:
     """The levels of the plan's operators. Where the parallelism changed, every subtask gets the least of all."""
     return {
         message.operator_id: levels_for(
-            [_levels(subtask) for subtask in message.subtasks], plan.nodes[message.operator_id].parallelism
+            [_levels(subtask) for subtask in message.subtasks],
+            plan.nodes[message.operator_id].parallelism,
+            hears_all=all(edge.routing is not Routing.FORWARD for edge in plan.inputs_of(message.operator_id)),
         )
         for message in state.operators
         if message.operator_id in plan.nodes
     }
 
 
-def levels_for(found: Sequence[OperatorLevels], parallelism: int) -> Sequence[OperatorLevels]:
-    """What so many subtasks start with: each its own where their number is the same, else the least of all."""
+def levels_for(
+    found: Sequence[OperatorLevels], parallelism: int, *, hears_all: bool = True
+) -> Sequence[OperatorLevels]:
+    """What so many subtasks start with: each its own where their number is the same, else the least of all.
+
+    `hears_all` says that each of them has all subtasks before it as its senders, as behind a shuffle.
+    """
     if len(found) == parallelism:
         return found
-    least = OperatorLevels(
-        least_level(item.input for item in found),
-        least_level(item.output for item in found),
-        all(item.is_closed for item in found),
-    )
-    return (least,) * parallelism
+    told = least_level(item.input for item in found)
+    if parallelism > 1 and not hears_all:
+        # Its own sender being idle does not mean that all are: it must not run ahead to where others have been.
+        told = told.with_furthest(None)
+    sent = least_level(item.output for item in found).with_furthest(None)
+    return (OperatorLevels(told, sent, all(item.is_closed for item in found)),) * parallelism
 
 
 def levels_message(levels: OperatorLevels) -> pb.OperatorLevels:
@@ -81,7 +88,7 @@ def levels_message(levels: OperatorLevels) -> pb.OperatorLevels:
 
 
 def _level_message(level: Level) -> pb.Level:
-    return pb.Level(event_time_us=level.event_time_us, is_idle=level.is_idle)
+    return pb.Level(event_time_us=level.event_time_us, is_idle=level.is_idle, furthest_us=level.furthest_us)
 
 
 def _levels(message: pb.OperatorLevels) -> OperatorLevels:
@@ -89,4 +96,8 @@ def _levels(message: pb.OperatorLevels) -> OperatorLevels:
 
 
 def _level(message: pb.Level) -> Level:
-    return Level(message.event_time_us if message.HasField("event_time_us") else None, message.is_idle)
+    return Level(
+        message.event_time_us if message.HasField("event_time_us") else None,
+        message.is_idle,
+        message.furthest_us if message.HasField("furthest_us") else None,
+    )

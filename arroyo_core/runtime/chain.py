@@ -19,6 +19,7 @@ from arroyo_core.api import (
 from arroyo_core.errors import DataError
 from arroyo_core.runtime.boundary import Boundary
 from arroyo_core.runtime.context import RuntimeContext
+from arroyo_core.runtime.watermarks import Level
 
 
 class Output(Protocol):
@@ -78,26 +79,27 @@ class ChainedOperator:
                 output.send_watermark(watermark)
             return
         slot = self.slots[position]
-        moved = slot.ctx.receive(watermark)
-        if moved is None:
-            return
-        with slot.boundary:
-            passed_on = slot.operator.handle_watermark_int(moved, slot.ctx, self._collectors[position])
-        if passed_on is not None:
-            self.send_watermark(passed_on, position=position)
+        for moved in slot.ctx.receive(watermark):
+            with slot.boundary:
+                passed_on = slot.operator.handle_watermark_int(moved, slot.ctx, self._collectors[position])
+            if passed_on is not None:
+                self.send_watermark(passed_on, position=position)
 
     def send_watermark(self, watermark: Watermark, *, position: int) -> None:
         """Hand on what the operator at `position` sends."""
-        moved = self.slots[position].ctx.send(watermark)
-        if moved is not None:
+        for moved in self.slots[position].ctx.send(watermark):
             self.handle_watermark(moved, position=position + 1)
 
-    def restate_watermarks(self) -> None:
-        """Tell each operator what the one before it sent last: those that are new in the pipeline do not know it."""
-        for position, slot in enumerate(self.slots, start=1):
-            sent = slot.ctx.levels.output.watermark
-            if sent is not None and position < len(self.slots):
-                self.handle_watermark(sent, position=position)
+    def restate_watermarks(self, source: Level | None) -> None:
+        """Tell each operator what the one before it sent last: those that are new in the pipeline do not know it.
+
+        `source` is what the source in front has sent, if there is one.
+        """
+        sent = source
+        for position, slot in enumerate(self.slots):
+            for watermark in sent.since(slot.ctx.levels.input) if sent is not None else ():
+                self.handle_watermark(watermark, position=position)
+            sent = slot.ctx.levels.output
 
     def handle_tick(self, tick: int) -> None:
         for slot, collector in zip(self.slots, self._collectors, strict=True):

@@ -74,15 +74,19 @@ class RuntimeContext(OperatorContext):
     def last_present_watermark(self) -> int | None:
         return self._input.event_time_us
 
-    def receive(self, watermark: Watermark) -> Watermark | None:
-        """The watermark as this operator is to be told about it; None if it changes nothing."""
+    def receive(self, watermark: Watermark) -> Sequence[Watermark]:
+        """The watermark as this operator is to be told about it; nothing if it changes nothing."""
         before, self._input = self._input, self._input.after(watermark)
-        return self._input.watermark if self._input != before else None
+        return self._input.since(before)
 
-    def send(self, watermark: Watermark) -> Watermark | None:
-        """The watermark as it leaves this operator; None if it changes nothing."""
+    def send(self, watermark: Watermark) -> Sequence[Watermark]:
+        """The watermark as it leaves this operator; nothing if it changes nothing."""
         before, self._output = self._output, self._output.after(watermark)
-        return self._output.watermark if self._output != before else None
+        return self._output.since(before)
+
+    def note_furthest(self, furthest_us: int | None) -> None:
+        """How far any of the senders has come, for the next epoch."""
+        self._input = self._input.with_furthest(furthest_us)
 
     def count(self, name: str, amount: int = 1) -> None:
         self.metrics.count(name, amount)

@@ -16,7 +16,7 @@ from arroyo_core.api.hashing import hash_batch, subtasks_of
 from arroyo_core.errors import ExchangeError
 from arroyo_core.runtime.frames import EMPTY, Frame, FrameKind, FrameWriter, encode_wire, to_wire
 from arroyo_core.runtime.slicing import cut
-from arroyo_core.runtime.watermarks import Channel
+from arroyo_core.runtime.watermarks import UNSET, Channel, Level
 
 #: Small batches for one target are joined into frames of about this size, smaller ones where there are many targets;
 #: large ones are cut to it.
@@ -117,14 +117,15 @@ class _Outbox:
     #: About: what the rows would have if all rows of their batches were alike.
     bytes: float = 0
     seq: int = 0
-    sent_watermark: Watermark | None = None
+    sent_level: Level = UNSET
 
 
 class EdgeSender:
     """One subtask's end of one edge into a later wave.
 
     A watermark waits for the rows before it to fill a frame: the receiver runs after this wave
-    has ended, so nothing is delayed by it, and it never overtakes those rows.
+    has ended, so nothing is delayed by it, and it never overtakes those rows. Of several that wait, the last event time
+    is sent, and idleness if that came last.
     """
 
     def __init__(
@@ -150,7 +151,8 @@ class EdgeSender:
         self._outboxes = {target: _Outbox() for target in targets}
         share = _UNSENT_BYTES // max(1, len(self._outboxes))
         self._frame_bytes = min(FRAME_BYTES, max(_LEAST_FRAME_BYTES, share))
-        self._watermark: Watermark | None = None
+        #: As far as it was told in this epoch.
+        self._level = UNSET
         #: Of the batches since nothing waited.
         self._held_bytes = 0
 
@@ -169,7 +171,7 @@ class EdgeSender:
             self._add(target, part, part.num_rows * row_bytes)
 
     def send_watermark(self, watermark: Watermark) -> None:
-        self._watermark = watermark
+        self._level = self._level.after(watermark)
 
     def finish(self, final: SignalMessage | None) -> dict[int, int]:
         """Send what is left and the barrier; returns the number of frames per target."""
@@ -203,9 +205,9 @@ class EdgeSender:
             outbox.batches, outbox.bytes = [], 0
             for part in cut(whole, FRAME_BYTES):
                 self._write(target, outbox, FrameKind.DATA, encode_wire(part, self._edge))
-        if self._watermark is not None and outbox.sent_watermark != self._watermark:
-            self._write(target, outbox, FrameKind.WATERMARK, encode_watermark(self._watermark))
-            outbox.sent_watermark = self._watermark
+        for watermark in self._level.since(outbox.sent_level):
+            self._write(target, outbox, FrameKind.WATERMARK, encode_watermark(watermark))
+        outbox.sent_level = self._level
 
     def _write(self, target: int, outbox: _Outbox, kind: FrameKind, payload: pa.Buffer) -> None:
         frame = Frame(target, self._chain, self._input, self._sender, self._attempt, outbox.seq, kind, payload)

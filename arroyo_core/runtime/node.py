@@ -101,10 +101,9 @@ class OperatorNode:
 
     def restate_watermarks(self) -> None:
         """Make known what senders had sent before this epoch, where the pipeline has changed; after all `on_start`."""
-        sent = self.source.ctx.levels.output.watermark if self.source is not None else self._watermarks.restate()
-        if sent is not None:
-            self.chained.handle_watermark(sent)
-        self.chained.restate_watermarks()
+        if self.source is None:
+            self._tell(self._watermarks.restate())
+        self.chained.restate_watermarks(None if self.source is None else self.source.ctx.levels.output)
 
     def start_compaction(self, epoch: int) -> None:
         """Called after `on_start`, where tasks may have threads."""
@@ -131,26 +130,24 @@ class OperatorNode:
         self.chained.process_batch(batch, index=index, total_inputs=len(self._input_schemas))
 
     def receive_watermark(self, channel: Channel, watermark: Watermark) -> None:
-        moved = self._watermarks.update(channel, watermark)
-        if moved is not None:
-            self.chained.handle_watermark(moved)
+        self._tell(self._watermarks.update(channel, watermark))
 
     def receive_barrier(self, channel: Channel) -> None:
-        moved = self._watermarks.end_epoch(channel)
-        if moved is not None:
-            self.chained.handle_watermark(moved)
+        self._tell(self._watermarks.end_epoch(channel))
 
     def receive_source_watermark(self, watermark: Watermark) -> None:
         """Take a watermark of the source at the head."""
         assert self.source is not None
-        moved = self.source.ctx.send(watermark)
-        if moved is not None:
-            self.chained.handle_watermark(moved)
+        self._tell(self.source.ctx.send(watermark))
 
     def receive_final(self, channel: Channel, final: SignalMessage) -> None:
         self._ended[channel] = final
         if final is SignalMessage.END_OF_DATA:
             self.receive_watermark(channel, Watermark.event_time(END_OF_TIME_US))
+
+    def _tell(self, watermarks: Sequence[Watermark]) -> None:
+        for watermark in watermarks:
+            self.chained.handle_watermark(watermark)
 
     def finish_source(self, finish_type: SourceFinishType) -> None:
         """The source returned; at the end of its data all windows behind it flush."""
@@ -194,6 +191,8 @@ class OperatorNode:
         contexts += [slot.ctx for slot in self.chained.slots]
         for ctx in contexts:
             ctx.is_closed = final is SignalMessage.END_OF_DATA
+        if self.source is None:
+            contexts[0].note_furthest(self._watermarks.merged.furthest_us)
         report = pb.ChainReport(
             chain=self.chain.id, subtask=self.subtask, attempt=self._attempt, epoch=epoch, sent=sent
         )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 
 from arroyo_core.api import END_OF_TIME_US, Watermark
@@ -22,10 +22,13 @@ class Level:
     #: None before the first watermark.
     event_time_us: int | None = None
     is_idle: bool = False
+    #: Where some of what comes together here has come to, if that is further: idleness of all of it leads there. At the
+    #: end of time, where this place was before.
+    furthest_us: int | None = None
 
     @property
     def watermark(self) -> Watermark | None:
-        """The level as a message; None while there has been none."""
+        """What was said last; None while nothing was."""
         if self.is_idle:
             return Watermark.idle()
         return None if self.event_time_us is None else Watermark.event_time(self.event_time_us)
@@ -39,13 +42,34 @@ class Level:
         """Whether nothing follows; such a place says nothing about when others are."""
         return self.event_time_us is not None and self.event_time_us >= END_OF_TIME_US
 
+    @property
+    def reached_us(self) -> int | None:
+        """The furthest that anything here has come, but for its end."""
+        return self.furthest_us if self.has_ended else _latest_us((self.event_time_us, self.furthest_us))
+
     def after(self, watermark: Watermark) -> Level:
         """The level once this watermark has come; one that is older than an earlier one only ends idleness."""
         if watermark.event_time_us is None:
-            return Level(self.event_time_us, is_idle=True)
+            return Level(_latest_us((self.event_time_us, self.furthest_us)), is_idle=True)
+        latest_us = _latest_us((self.event_time_us, watermark.event_time_us))
+        return Level(latest_us).with_furthest(self.reached_us)
+
+    def with_furthest(self, furthest_us: int | None) -> Level:
+        """The same where something has come that far."""
+        is_behind = self.event_time_us is None or (furthest_us is not None and furthest_us > self.event_time_us)
+        return replace(self, furthest_us=furthest_us if is_behind or self.has_ended else None)
+
+    def since(self, known: Level) -> Sequence[Watermark]:
+        """What one has to be told who knows an earlier level: the event time, and then idleness."""
         if self.event_time_us is None:
-            return Level(watermark.event_time_us)
-        return Level(max(self.event_time_us, watermark.event_time_us))
+            return [Watermark.idle()] if self.is_idle and not known.is_idle else []
+        is_further = known.event_time_us is None or self.event_time_us > known.event_time_us
+        told = []
+        if is_further or (known.is_idle and not self.is_idle):
+            told.append(Watermark.event_time(self.event_time_us))
+        if self.is_idle and (is_further or not known.is_idle):
+            told.append(Watermark.idle())
+        return told
 
 
 UNSET = Level()
@@ -54,22 +78,29 @@ UNSET = Level()
 def least_level(levels: Iterable[Level]) -> Level:
     """The minimum over those that are neither idle nor at their end; unset while any is unset.
 
-    Idle if all are, but for those at their end; at the end if all are.
+    Idle if all are, but for those at their end, and then where the furthest has come; at the end if all are.
     """
     found = list(levels)
-    levels = [level for level in found if not level.has_ended] or found
-    if not levels or any(level.is_unset for level in levels):
-        return UNSET
-    counted = [level for level in levels if not level.is_idle]
-    times = [level.event_time_us for level in counted or levels if level.event_time_us is not None]
-    return Level(min(times, default=None), is_idle=not counted)
+    counted = [level for level in found if not level.has_ended]
+    active = [level for level in counted if not level.is_idle]
+    times = [level.event_time_us for level in active if level.event_time_us is not None]
+    least = Level(min(times) if times and len(times) == len(active) else None)
+    if found and not counted:
+        least = Level(END_OF_TIME_US)
+    least = least.with_furthest(_latest_us(level.reached_us for level in found))
+    return least.after(Watermark.idle()) if counted and not active else least
+
+
+def _latest_us(times_us: Iterable[int | None]) -> int | None:
+    return max((time_us for time_us in times_us if time_us is not None), default=None)
 
 
 class WatermarkHolder:
     """Merges the levels of a chain's channels into one that never goes backwards.
 
-    Merged: undefined while any channel is unset; else the least event time of those not idle; idle if all are. One that
-    has ended does not count, unless all have: idle ones may come back.
+    Merged: undefined while any channel is unset; else the least event time of those not idle. If all are idle, so is
+    it, and where the furthest of them has come: that one may have been the last to become idle, when it alone counted,
+    and within an epoch nobody knows. One that has ended does not count, unless all have: idle ones may come back.
 
     Idleness counts only once the channel has delivered its barrier. Channels deliver an epoch one after the other, and
     one that says early in the epoch that it is idle, or was idle when the epoch began, may have rows later in it: the
@@ -92,6 +123,8 @@ class WatermarkHolder:
         self._unknown = 0
         #: The bounds, least first; also ones that hold no longer. With it a watermark costs no look at all channels.
         self._least: list[tuple[int, Channel]] = []
+        #: Of any channel; `merged` knows it also of channels that are no more.
+        self._furthest_us = merged.reached_us
         self._merged = merged
         for channel in channels:
             self._set(channel, (restored or {}).get(channel, UNSET))
@@ -104,19 +137,19 @@ class WatermarkHolder:
     def channels(self) -> Mapping[Channel, Level]:
         return self._channels
 
-    def update(self, channel: Channel, watermark: Watermark) -> Watermark | None:
-        """Take a channel's new watermark; returns the merged one if it moved, else None."""
+    def update(self, channel: Channel, watermark: Watermark) -> Sequence[Watermark]:
+        """Take a channel's new watermark; returns what the merged one does, if it moves."""
         self._set(channel, self._channels[channel].after(watermark))
         return self._merge()
 
-    def end_epoch(self, channel: Channel) -> Watermark | None:
+    def end_epoch(self, channel: Channel) -> Sequence[Watermark]:
         """The channel has delivered its barrier: nothing follows, so that it counts as idle if it is."""
         self._ended.add(channel)
         self._bind(channel)
         return self._merge()
 
-    def restate(self) -> Watermark | None:
-        """The merged watermark, if the restored channels come to another one than `merged`."""
+    def restate(self) -> Sequence[Watermark]:
+        """What the merged watermark does, if the restored channels come to another one than `merged`."""
         return self._merge()
 
     def _set(self, channel: Channel, level: Level) -> None:
@@ -124,6 +157,7 @@ class WatermarkHolder:
         self._active += _is_active(level) - (previous is not None and _is_active(previous))
         self._open += (not level.has_ended) - (previous is not None and not previous.has_ended)
         self._channels[channel] = level
+        self._furthest_us = _latest_us((self._furthest_us, level.reached_us))
         self._bind(channel)
 
     def _bind(self, channel: Channel) -> None:
@@ -138,15 +172,13 @@ class WatermarkHolder:
         else:
             heappush(self._least, (level.event_time_us, channel))
 
-    def _merge(self) -> Watermark | None:
+    def _merge(self) -> Sequence[Watermark]:
+        before = self._merged
+        self._merged = before.with_furthest(self._furthest_us)
         current = self._current()
-        if current is None:
-            return None
-        level = self._merged.after(current)
-        if level == self._merged:
-            return None
-        self._merged = level
-        return level.watermark
+        if current is not None:
+            self._merged = self._merged.after(current)
+        return self._merged.since(before)
 
     def _current(self) -> Watermark | None:
         """What the channels come to now; None while that is not known."""

@@ -22,6 +22,7 @@ from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.runtime.results import JobResult
 from arroyo_core.runtime.steps import EpochExecutor
 
+from .dozing import with_dozing_sources
 from .hostile_storage import hostile_storage
 
 #: How the lives of a job end, one after the other: at the end of an epoch; between publication and commit; again at the
@@ -86,12 +87,19 @@ class PipelineFile:
         return self._job(self._plan(1, epoch_rows=self._epoch_rows), InlineLanes()).run()
 
     def run_cut(self, seed: int) -> None:
-        """Lives at any parallelism, of epochs of any size; each ends with its first epoch, until the rows are read."""
+        """Lives at any parallelism, of epochs of any size; each ends with its first epoch, until the rows are read.
+
+        Some subtasks of sources are idle at times.
+        """
         rng = random.Random(seed)
+        file = self._with_plugins(with_dozing_sources(self._plugins, seed))
         for _ in range(rng.randint(4, 8)):
-            if self._live(rng.randint(1, 4), Committed, epoch_rows=rng.randint(1, 2 * self._epoch_rows)):
+            if file._live(rng.randint(1, 4), Committed, epoch_rows=rng.randint(1, 2 * self._epoch_rows)):
                 return
-        assert self._job(self._plan(rng.randint(1, 4), epoch_rows=self._epoch_rows), InlineLanes()).run().is_finished
+        assert file._job(file._plan(rng.randint(1, 4), epoch_rows=self._epoch_rows), InlineLanes()).run().is_finished
+
+    def _with_plugins(self, plugins: PluginSet) -> PipelineFile:
+        return PipelineFile(self._path, epoch_rows=self._epoch_rows, settings=self._settings, plugins=plugins)
 
     def _deaths(self) -> Iterator[type[Event]]:
         yield from DEATHS
@@ -157,17 +165,27 @@ def rescaled(file: PipelineFile) -> None:
     assert result.epochs > 0
 
 
-def cut_anywhere(file: PipelineFile) -> None:
+def cut_anywhere(seed: int) -> Life:
     """`EPOCH_CUT_SEED=7 pytest tests/golden tests/nexmark -k anywhere` repeats a run."""
+
+    def life(file: PipelineFile) -> None:
+        print(f"EPOCH_CUT_SEED={seed}")
+        file.run_cut(seed)
+
+    return life
+
+
+def cuts_anywhere() -> dict[str, Life]:
+    """One, or as many as `EPOCH_CUT_SEEDS` says: `make cuts SEEDS=300 SEED=7`."""
     # The same in CI every time, as Hypothesis has it: what another seed finds is found by people.
-    seed = int(os.environ.get("EPOCH_CUT_SEED") or (7 if os.environ.get("CI") else random.randrange(10**6)))
-    print(f"EPOCH_CUT_SEED={seed}")
-    file.run_cut(seed)
+    first = int(os.environ.get("EPOCH_CUT_SEED") or (7 if os.environ.get("CI") else random.randrange(10**6)))
+    seeds = range(first, first + int(os.environ.get("EPOCH_CUT_SEEDS") or 1))
+    return {"cut anywhere" if len(seeds) == 1 else f"cut anywhere {seed}": cut_anywhere(seed) for seed in seeds}
 
 
 LIVES: Mapping[str, Life] = {
     "whole": whole,
     "killed at every epoch": killed_at_every_epoch,
     "from 2 to 3 to 1 subtasks": rescaled,
-    "cut anywhere": cut_anywhere,
+    **cuts_anywhere(),
 }

@@ -160,7 +160,7 @@ CASES = [
     ),
     OperatorCase("std.deduplicate", {"keys": ["k"], "ttl": "1h"}, [EVENTS]),
     OperatorCase("std.deduplicate", {"keys": ["k"], "keep": "last"}, [EVENTS], id="std.deduplicate of last rows"),
-    OperatorCase("std.upsert", {"keys": ["k"]}, [changes()], latest_by=["k"]),
+    OperatorCase("std.upsert", {"keys": ["k"]}, [changes()], latest_by=["k"], removed_by="_deleted"),
     OperatorCase(
         "std.top_n",
         {"n": 2, "partition_by": ["k"], "order_by": [{"column": "v", "descending": True}], "rank_column": "rank"},
@@ -188,6 +188,12 @@ CASES = [
         {"function": "process_examples:CountUntilQuiet", "arguments": {"wait_us": 2 * SECOND}, "keys": ["k"]},
         [EVENTS],
         skip={"any_cut_in_a_pipeline": "its timers count the rows that have come when they fire, and more come first"},
+    ),
+    OperatorCase(
+        "std.process",
+        {"function": "process_examples:CountOfMoment", "arguments": {"wait_us": 2 * SECOND}, "keys": ["k", "at"]},
+        [EVENTS],
+        id="std.process with keys of a moment",
     ),
     OperatorCase("std.map_batches", {"function": "doubled"}, [EVENTS]),
     OperatorCase("std.async_udf", {"function": "looked_up", "arguments": ["k"], "as": "city"}, [EVENTS]),

@@ -59,11 +59,10 @@ def test_without_state_there_is_nothing_to_restore():
 @given(times=st.lists(st.none() | st.integers(-(10**18), 10**18)), period_us=st.integers(0, 10**17))
 def test_the_watermark_never_goes_back_and_reaches_the_greatest_time_at_the_barrier(times, period_us):
     progress = fresh(period_us)
-    sent = [progress.observe(time, now_us=0) for time in times]
-    sent_us = [each.event_time_us for each in sent if each is not None]
+    sent_us = [each.event_time_us for time in times for each in progress.observe(time, now_us=0)]
     assert all(later - earlier > period_us for earlier, later in pairwise(sent_us))
     known = [min(time, END_OF_TIME_US - 1) for time in times if time is not None]
-    assert progress.current() == (Watermark.event_time(max(known)) if known else None)
+    assert progress.current() == ([Watermark.event_time(max(known))] if known else [])
 
 
 @given(times=st.lists(st.integers(0, 1000), min_size=1), cut=st.integers(0, 20))
@@ -78,12 +77,19 @@ def test_storing_and_restoring_changes_nothing(times, cut):
 
 def test_idleness_is_told_once_and_ends_with_the_next_row():
     progress = fresh(period_us=100, idle_time_us=10)
-    assert progress.observe(500, now_us=0) == Watermark.event_time(500)
-    assert progress.check_idle(now_us=9) is None
-    assert progress.check_idle(now_us=10) == Watermark.idle()
-    assert progress.check_idle(now_us=99) is None
-    assert progress.observe(400, now_us=100) == Watermark.event_time(500)
-    assert progress.check_idle(now_us=109) is None
+    assert progress.observe(500, now_us=0) == [Watermark.event_time(500)]
+    assert progress.check_idle(now_us=9) == []
+    assert progress.check_idle(now_us=10) == [Watermark.idle()]
+    assert progress.check_idle(now_us=99) == []
+    assert progress.observe(400, now_us=100) == [Watermark.event_time(500)]
+    assert progress.check_idle(now_us=109) == []
+
+
+def test_what_the_period_held_back_is_sent_before_idleness():
+    progress = fresh(period_us=100, idle_time_us=10)
+    progress.observe(500, now_us=0)
+    assert progress.observe(570, now_us=0) == []
+    assert progress.check_idle(now_us=10) == [Watermark.event_time(570), Watermark.idle()]
 
 
 def test_the_time_a_job_was_down_is_not_idleness():
@@ -91,21 +97,21 @@ def test_the_time_a_job_was_down_is_not_idleness():
     progress.observe(500, now_us=0)
     state = progress.store(parallelism=1, now_us=6)
     later = WatermarkProgress(state, period_us=0, idle_time_us=10, now_us=1_000_000)
-    assert later.check_idle(now_us=1_000_003) is None
-    assert later.check_idle(now_us=1_000_004) == Watermark.idle()
+    assert later.check_idle(now_us=1_000_003) == []
+    assert later.check_idle(now_us=1_000_004) == [Watermark.idle()]
 
 
 def test_rows_without_event_time_do_not_end_idleness():
     progress = fresh(idle_time_us=10)
-    assert progress.check_idle(now_us=10) == Watermark.idle()
-    assert progress.observe(None, now_us=11) is None
-    assert progress.current() == Watermark.idle()
+    assert progress.check_idle(now_us=10) == [Watermark.idle()]
+    assert progress.observe(None, now_us=11) == []
+    assert progress.current() == [Watermark.idle()]
 
 
 def test_an_ended_stream_sends_nothing_more():
     progress = fresh(idle_time_us=10)
     progress.observe(500, now_us=0)
     progress.end()
-    assert progress.current() is None
-    assert progress.check_idle(now_us=100) is None
-    assert progress.become_idle() is None
+    assert progress.current() == []
+    assert progress.check_idle(now_us=100) == []
+    assert progress.become_idle() == []

@@ -46,8 +46,18 @@ def test_subtasks_of_another_number_get_the_least_of_all(plan):
         ]
     )
     restored = restore_carried(plan(3), state)
-    assert restored["rows"] == (OperatorLevels(Level(100), Level(90)),) * 3
+    assert restored["rows"] == (OperatorLevels(Level(100, furthest_us=300), Level(90)),) * 3
     assert restored["out"] == (OperatorLevels(Level(7)),) * 3
+
+
+@pytest.mark.parametrize(("parallelism", "furthest_us"), [(1, 300), (3, None)])
+def test_where_others_have_been_counts_for_one_who_hears_of_all_of_them(plan, parallelism, furthest_us):
+    """Behind a shuffle all senders are heard of; in a chain only one, unless there is only one."""
+    ahead, behind = OperatorLevels(Level(300, is_idle=True)), OperatorLevels(Level(100))
+    state = carried_state([report(0, passing=ahead, totals=ahead), report(1, passing=behind, totals=behind)])
+    restored = restore_carried(plan(parallelism), state)
+    assert {each.input for each in restored["totals"]} == {Level(100, furthest_us=300)}
+    assert {each.input for each in restored["passing"]} == {Level(100, furthest_us=furthest_us)}
 
 
 def test_an_operator_that_is_gone_is_forgotten_and_a_new_one_has_no_levels(plan):

@@ -148,6 +148,16 @@ def test_a_watermark_follows_the_rows_before_it():
     assert counts == {0: 3}
 
 
+def test_idleness_does_not_take_the_place_of_the_event_time_before_it():
+    writer = FrameWriter()
+    edge = sender(writer, ShuffleRouter((), 1), 1)
+    edge.send_watermark(Watermark.event_time(9))
+    edge.send_watermark(Watermark.idle())
+    edge.finish(None)
+    sent = [decode_watermark(frame.payload) for frame in sent_frames(writer) if frame.kind is FrameKind.WATERMARK]
+    assert sent == [Watermark.event_time(9), Watermark.idle()]
+
+
 def test_every_target_gets_the_watermark_and_the_barrier():
     writer = FrameWriter()
     edge = sender(writer, ShuffleRouter(("key",), 3), 3)

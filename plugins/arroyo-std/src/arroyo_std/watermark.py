@@ -156,7 +156,8 @@ class WatermarkGenerator(ArrowOperator):
         self, watermark: Watermark, ctx: OperatorContext, collector: ArrowCollector
     ) -> Watermark | None:
         if watermark.is_idle:
-            return self._progress.become_idle()
+            _send(self._progress.become_idle(), collector)
+            return None
         if watermark.event_time_us is not None and watermark.event_time_us >= END_OF_TIME_US:
             self._progress.end()
             return watermark
@@ -190,6 +191,6 @@ def max_event_time_us(times: pa.Array) -> int | None:
     return int(greatest) * 1_000_000 // _UNITS_PER_SECOND[times.type.unit]
 
 
-def _send(watermark: Watermark | None, collector: ArrowCollector) -> None:
-    if watermark is not None:
+def _send(watermarks: Sequence[Watermark], collector: ArrowCollector) -> None:
+    for watermark in watermarks:
         collector.broadcast_watermark(watermark)

@@ -51,7 +51,7 @@ def restore_progress(
 
 
 class WatermarkProgress:
-    """The watermark of one subtask: never goes back. Each method returns what must be sent now, or None."""
+    """The watermark of one subtask: never goes back. Methods return what must be sent now, in its order."""
 
     def __init__(self, stored: StoredProgress | None, *, period_us: int, idle_time_us: int | None, now_us: int) -> None:
         self._period_us = period_us
@@ -62,13 +62,13 @@ class WatermarkProgress:
         self._last_row_us = now_us - (stored.quiet_us if stored else 0)
         self._has_ended = False
 
-    def observe(self, watermark_us: int | None, *, now_us: int) -> Watermark | None:
+    def observe(self, watermark_us: int | None, *, now_us: int) -> list[Watermark]:
         """Rows came, and ask for this watermark; None when none of them had an event time.
 
         Rows without event time do not end idleness: there would be nothing to send.
         """
         if watermark_us is None or self._has_ended:
-            return None
+            return []
         self._last_row_us = now_us
         # The end of time is for the end of the stream: a row cannot claim it.
         watermark_us = min(watermark_us, END_OF_TIME_US - 1)
@@ -76,28 +76,29 @@ class WatermarkProgress:
             self._watermark_us = watermark_us
         is_due = self._sent_us is None or self._watermark_us - self._sent_us > self._period_us
         if not is_due and not self._is_idle:
-            return None
+            return []
         self._is_idle = False
         return self._send()
 
-    def check_idle(self, *, now_us: int) -> Watermark | None:
+    def check_idle(self, *, now_us: int) -> list[Watermark]:
         """Idle, once, when no row came for the idle time."""
         if self._idle_time_us is None or now_us - self._last_row_us < self._idle_time_us:
-            return None
+            return []
         return self.become_idle()
 
-    def become_idle(self) -> Watermark | None:
-        """Idle, once, until the next row."""
+    def become_idle(self) -> list[Watermark]:
+        """Idle, once, until the next row; before that what was held back, for nothing else would ever send it."""
         if self._is_idle or self._has_ended:
-            return None
+            return []
+        held_back = self._send() if self._watermark_us != self._sent_us else []
         self._is_idle = True
-        return Watermark.idle()
+        return [*held_back, Watermark.idle()]
 
-    def current(self) -> Watermark | None:
+    def current(self) -> list[Watermark]:
         """What holds now, sent or not; for the barrier, so that nothing is held back over it."""
         if self._has_ended:
-            return None
-        return Watermark.idle() if self._is_idle else self._send()
+            return []
+        return [Watermark.idle()] if self._is_idle else self._send()
 
     def end(self) -> None:
         """The stream has ended; nothing is sent from here on."""
@@ -112,8 +113,8 @@ class WatermarkProgress:
             quiet_us=max(now_us - self._last_row_us, 0),
         )
 
-    def _send(self) -> Watermark | None:
+    def _send(self) -> list[Watermark]:
         if self._watermark_us is None:
-            return None
+            return []
         self._sent_us = self._watermark_us
-        return Watermark.event_time(self._watermark_us)
+        return [Watermark.event_time(self._watermark_us)]

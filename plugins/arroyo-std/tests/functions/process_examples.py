@@ -63,6 +63,47 @@ class CountUntilQuiet(ProcessFunction):
         )
 
 
+class CountOfMoment(ProcessFunction):
+    """Counts the rows of a key and an event time, and forgets them when it has told, some time later."""
+
+    def __init__(self, wait_us: int) -> None:
+        self._wait_us = wait_us
+
+    def state_schema(self, stream: ArroyoSchema) -> pa.Schema:
+        return pa.schema({"rows": pa.int64()})
+
+    def output_schema(self, stream: ArroyoSchema) -> ArroyoSchema:
+        return ArroyoSchema(pa.schema({"k": pa.string(), "at": TIME, "rows": pa.int64()}), "at")
+
+    def on_batch(
+        self,
+        batch: pa.RecordBatch,
+        state: KeyedState,
+        timers: Timers,
+        ctx: OperatorContext,
+        collector: ArrowCollector,
+    ) -> None:
+        counts = pa.Table.from_batches([batch]).group_by(["k", "at"], use_threads=False).aggregate([([], "count_all")])
+        keys = counts.combine_chunks().to_batches()[0]
+        former = state.get_aligned(keys).column("rows").fill_null(0).to_numpy()
+        rows = pa.array(former + keys.column("count_all").to_numpy())
+        state.put(pa.RecordBatch.from_arrays([keys.column("k"), keys.column("at"), rows], schema=state.schema))
+        timers.set(keys, keys.column("at").cast(pa.int64()).to_numpy() + self._wait_us)
+
+    def on_timer(
+        self,
+        due: pa.RecordBatch,
+        state: KeyedState,
+        timers: Timers,
+        ctx: OperatorContext,
+        collector: ArrowCollector,
+    ) -> None:
+        rows = state.get_aligned(due).column("rows")
+        told = pa.RecordBatch.from_arrays([due.column("k"), due.column("at"), rows], schema=ctx.output_schema.schema)
+        collector.collect(told)
+        state.delete(due)
+
+
 class Countdown(ProcessFunction):
     """Sets one timer for each key, which sets the next, a microsecond later, until the key's number is used up."""
 

@@ -8,6 +8,7 @@ say how far it is, be idle, or be quiet. Which rounds make an epoch is given, la
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +19,12 @@ import pyarrow as pa
 from google.protobuf.struct_pb2 import Struct
 
 from arroyo_core.api import (
+    ArrowCollector,
+    ArrowOperator,
     ArroyoSchema,
     ConstructedOperator,
     OperatorConstructor,
+    OperatorContext,
     Registry,
     SourceCollector,
     SourceContext,
@@ -56,7 +60,7 @@ class Turn:
 
     rows: pa.RecordBatch | None = None
     watermark: Watermark | None = None
-    #: How much time passes after that.
+    #: How much time passes after that, once the task has taken the rows.
     seconds: float = 0
 
 
@@ -73,11 +77,15 @@ class RoundStream:
 
 
 class RoundSource(SourceOperator):
-    """Plays the rounds of an epoch, all lanes of one round before the next."""
+    """Plays the rounds of an epoch, all lanes of one round before the next.
 
-    def __init__(self, stream: RoundStream, cuts: Cuts) -> None:
+    A source has a thread of its own. `taken` is how many rows the task has taken in this epoch, by subtask.
+    """
+
+    def __init__(self, stream: RoundStream, cuts: Cuts, taken: Counter[int]) -> None:
         self._stream = stream
         self._cuts = cuts
+        self._taken = taken
 
     def name(self) -> str:
         return "test.rounds"
@@ -89,6 +97,7 @@ class RoundSource(SourceOperator):
         return global_table_config(_POSITIONS, "the rounds that each lane has done")
 
     def on_start(self, ctx: SourceContext) -> None:
+        self._taken[ctx.task_info.task_index] = self._given = 0
         self._view = ctx.table_manager.get_global_keyed_state(_POSITIONS, key_type=int, value_type=int)
 
     def run(self, ctx: SourceContext, collector: SourceCollector) -> SourceFinishType:
@@ -96,18 +105,16 @@ class RoundSource(SourceOperator):
         ends = self._cuts[min(ctx.epoch, len(self._cuts)) - 1]
         starts = {lane: self._view.get(lane) or 0 for lane in lanes}
         levels = {lane: self._level(lane, starts[lane]) for lane in lanes}
-        self._announce(levels, collector)
+        announced = self._announce(levels, UNSET, collector)
         for number in range(self._stream.rounds):
             for lane in lanes:
                 if starts[lane] <= number < ends[lane]:
                     turn = self._stream.lanes[lane][number]
-                    if turn.rows is not None:
-                        collector.collect(self._own(turn.rows, ctx))
+                    self._give(turn, ctx, collector)
                     if turn.watermark is not None:
                         levels[lane] = levels[lane].after(turn.watermark)
-                        self._announce(levels, collector)
-                    if isinstance(ctx.clock, FakeClock):
-                        ctx.clock.advance(turn.seconds)
+                        announced = self._announce(levels, announced, collector)
+                    self._pass_time(turn, ctx)
         for lane in lanes:
             self._view.insert(lane, ends[lane])
         is_done = all(ends[lane] == self._stream.rounds for lane in lanes)
@@ -119,6 +126,18 @@ class RoundSource(SourceOperator):
         return [
             lane for lane in range(len(self._stream.lanes)) if is_keyed or lane % task.parallelism == task.task_index
         ]
+
+    def _give(self, turn: Turn, ctx: SourceContext, collector: SourceCollector) -> None:
+        if turn.rows is not None:
+            rows = self._own(turn.rows, ctx)
+            collector.collect(rows)
+            self._given += rows.num_rows
+
+    def _pass_time(self, turn: Turn, ctx: SourceContext) -> None:
+        if turn.seconds and isinstance(ctx.clock, FakeClock):
+            while self._taken[ctx.task_info.task_index] < self._given and ctx.wait(0.001) is None:
+                pass
+            ctx.clock.advance(turn.seconds)
 
     def _own(self, rows: pa.RecordBatch, ctx: SourceContext) -> pa.RecordBatch:
         """Those of a stream that has keys are where their keys belong."""
@@ -134,10 +153,28 @@ class RoundSource(SourceOperator):
             level = level if turn.watermark is None else level.after(turn.watermark)
         return level
 
-    def _announce(self, levels: Mapping[int, Level], collector: SourceCollector) -> None:
-        watermark = least_level(levels.values()).watermark
-        if watermark is not None:
+    def _announce(self, levels: Mapping[int, Level], announced: Level, collector: SourceCollector) -> Level:
+        level = least_level(levels.values())
+        for watermark in level.since(announced):
             collector.broadcast_watermark(watermark)
+        return level
+
+
+class _Taking(ArrowOperator):
+    """Stands right behind a source: passes rows on, and counts them when they have been dealt with."""
+
+    def __init__(self, taken: Counter[int]) -> None:
+        self._taken = taken
+
+    def name(self) -> str:
+        return "test.taking"
+
+    def output_schema(self, inputs: Sequence[ArroyoSchema]) -> ArroyoSchema:
+        return inputs[0]
+
+    def process_batch(self, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector) -> None:
+        collector.collect(batch)
+        self._taken[ctx.task_info.task_index] += batch.num_rows
 
 
 class _Made(OperatorConstructor[Struct]):
@@ -175,8 +212,8 @@ class RoundPipeline:
     registry: Registry
     outputs: Sequence[str]
 
-    def run(self, folder: Path, cuts: Cuts, lives: Sequence[Life]) -> dict[str, list[pa.Table]]:
-        """The committed rows of each output, in the order of epochs and subtasks; the folder must be empty."""
+    def run(self, folder: Path, cuts: Cuts, lives: Sequence[Life]) -> dict[str, dict[tuple[int, int], pa.Table]]:
+        """The committed rows of each output, by epoch and subtask and in their order; the folder must be empty."""
         plugins = self._plugins(folder, cuts)
         for life in lives:
             job = Job(
@@ -191,12 +228,13 @@ class RoundPipeline:
                 _live(job, life.epochs)
             finally:
                 job.close()
-        return {output: list(read_captured(f"{folder}/out", _sink(output)).values()) for output in self.outputs}
+        return {output: read_captured(f"{folder}/out", _sink(output)) for output in self.outputs}
 
     def _plan(self, plugins: PluginSet, life: Life) -> Plan:
         sources = [f"stream{index}" for index in range(len(self.streams))]
         nodes = [
-            *({"id": name, "operator": f"test.{name}"} for name in sources),
+            *({"id": f"{name}_lanes", "operator": f"test.{name}_lanes"} for name in sources),
+            *({"id": name, "operator": f"test.{name}", "inputs": [f"{name}_lanes"]} for name in sources),
             *(self.nodes if life.nodes is None else life.nodes),
             *(
                 {"id": _sink(output), "operator": f"test.{_sink(output)}", "inputs": [output]}
@@ -216,7 +254,9 @@ class RoundPipeline:
         registry = self.registry.with_udfs(())
         with registry.registering(case_origin()):
             for index, stream in enumerate(self.streams):
-                registry.add(f"test.stream{index}", _Made(_source(stream, cuts)))
+                taken: Counter[int] = Counter()
+                registry.add(f"test.stream{index}_lanes", _Made(_source(stream, cuts, taken)))
+                registry.add(f"test.stream{index}", _Made(_taking(taken)))
             for output in self.outputs:
                 registry.add(f"test.{_sink(output)}", _Made(_capture(f"{folder}/out", _sink(output))))
         return PluginSet(registry, ())
@@ -233,8 +273,12 @@ def _sink(output: str) -> str:
     return f"out_{output.replace('.', '_')}"
 
 
-def _source(stream: RoundStream, cuts: Cuts) -> Callable[[], ConstructedOperator]:
-    return lambda: ConstructedOperator.from_source(RoundSource(stream, cuts))
+def _source(stream: RoundStream, cuts: Cuts, taken: Counter[int]) -> Callable[[], ConstructedOperator]:
+    return lambda: ConstructedOperator.from_source(RoundSource(stream, cuts, taken))
+
+
+def _taking(taken: Counter[int]) -> Callable[[], ConstructedOperator]:
+    return lambda: ConstructedOperator.from_operator(_Taking(taken))
 
 
 def _capture(url: str, name: str) -> Callable[[], ConstructedOperator]:

@@ -114,9 +114,8 @@ class Subtask:
 
     def watermark(self, watermark: Watermark, index: int) -> None:
         """A watermark of one input, whose idleness counts at once, as at the end of an epoch."""
-        for moved in (self.holder.update((index, 0), watermark), self.holder.end_epoch((index, 0))):
-            if moved is not None:
-                self.chain.handle_watermark(moved)
+        for moved in (*self.holder.update((index, 0), watermark), *self.holder.end_epoch((index, 0))):
+            self.chain.handle_watermark(moved)
 
 
 class SideOutput:

@@ -57,7 +57,8 @@ class OperatorCase(_Case):
     """An operator that is not a source. `inputs` has one item per input: its rows, or a `Stream`.
 
     With `is_ordered` the order of the rows counts too, at parallelism 1. For output in which a row replaces the one
-    before it, `latest_by` names the columns that make its key: only the last row of each key is compared.
+    before it, `latest_by` names the columns that make its key: only the last row of each key is compared. `removed_by`
+    is the column that is true where the last row says that the key is gone, which is as if it had never been there.
     """
 
     operator: str
@@ -65,6 +66,7 @@ class OperatorCase(_Case):
     inputs: Sequence[Stream | Rows] = ()
     is_ordered: bool = False
     latest_by: Sequence[str] = ()
+    removed_by: str = ""
 
     @property
     def streams(self) -> list[Stream]:

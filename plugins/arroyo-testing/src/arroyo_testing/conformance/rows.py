@@ -39,10 +39,10 @@ class Outcome:
         for row in [row for row, count in counted.items() if count == 0]:
             del counted[row]
 
-    def keep_latest(self, keys: Collection[str]) -> None:
-        """Of the rows of the main output with equal keys only the last."""
+    def keep_latest(self, keys: Collection[str], removed_by: str = "") -> None:
+        """Of the rows of the main output with equal keys only the last, unless it is true in `removed_by`."""
         latest = {tuple(cell for cell in row if cell[0] in keys): row for row in self.order}
-        self.order = list(latest.values())
+        self.order = [row for row in latest.values() if (removed_by, _text(True)) not in row]
         self.rows[None] = Counter(self.order)
 
     @property

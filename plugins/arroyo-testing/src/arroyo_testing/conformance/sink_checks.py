@@ -82,7 +82,7 @@ class SinkLife:
             pa.Table.from_batches(batches, schema=self.subject.schemas[0].schema), ignore=self._case.ignore
         )
         if self._case.latest_by:
-            outcome.keep_latest(self._case.latest_by)
+            outcome.keep_latest(self._case.latest_by, self._case.removed_by)
         return outcome
 
     def expect(self, steps: Sequence[Step], when: str, fix: str) -> None:

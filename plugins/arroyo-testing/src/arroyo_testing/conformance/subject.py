@@ -128,7 +128,7 @@ class OperatorSubject(Subject):
                 run.follow(script)
                 outcome = run.finish(self.case.ignore)
                 if self.case.latest_by:
-                    outcome.keep_latest(self.case.latest_by)
+                    outcome.keep_latest(self.case.latest_by, self.case.removed_by)
                 return Run(outcome, run.forgotten)
         except ArroyoError as error:
             raise failure_of(self.name, doing, error) from error
