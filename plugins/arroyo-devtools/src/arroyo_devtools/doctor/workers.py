@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,8 +18,8 @@ class WorkerFacts:
     packages: Mapping[str, str | None] = field(default_factory=dict)
 
 
-def probe_workers(session: SparkSession, distributions: Sequence[str], *, tasks: int = 4) -> list[WorkerFacts]:
-    """Run some small tasks; the different Pythons that they ran in."""
+def probe_workers(session: Any, distributions: Sequence[str], *, tasks: int = 4) -> list[WorkerFacts]:
+    """Run some small tasks in a Spark session; the different Pythons that they ran in."""
     names = list(distributions)
 
     # Nested, so that it is sent as it is: a worker without this package must be able to say so.
