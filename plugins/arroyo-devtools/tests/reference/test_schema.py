@@ -22,10 +22,10 @@ PIPELINES = sorted(
     if re.search(r"^nodes:", path.read_text(encoding="utf-8"), re.MULTILINE)
 )
 TEST_FILES = sorted((ROOT / "examples").rglob("*_test.yaml"))
-#: Without the page that adds a key to pipeline files.
+#: Without the pages that add a key to pipeline files, and a format.
 PAGES = sorted(
     {*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("plugins/[!_]*/README.md")}
-    - {ROOT / "docs" / "hooks.md"}
+    - {ROOT / "docs" / "hooks.md", ROOT / "docs" / "write-a-format.md"}
 )
 
 COLUMNS = "the columns of a stream are known when the pipeline is planned"
