@@ -6,7 +6,11 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from arroyo_testing.conformance import Conformance, SourceCase
+import pytest
+from arroyo_kafka import plugin
+from arroyo_testing.conformance import Check, Conformance, NotApplicable, SourceCase
+
+from arroyo_core.api import Registry
 
 from .support.cluster import Cluster
 from .support.shared_broker import shared_broker
@@ -50,10 +54,27 @@ def bad_ones(folder: Path) -> dict[str, Any]:
     }
 
 
-conformance = Conformance(
-    "arroyo_kafka.plugin",
-    [
+def checks() -> list[Check]:
+    cases = [
         SourceCase("kafka.source", three_partitions),
         SourceCase("kafka.source", bad_ones, id="kafka.source with bad messages"),
-    ],
-)
+    ]
+    # The sink has its cases in test_sink_conformance.py.
+    suite = Conformance("arroyo_kafka.plugin", cases)
+    return [check for check in suite.checks() if check.name != "every_operator_has_a_case"]
+
+
+@pytest.mark.parametrize("check", checks(), ids=str)
+def test_conformance(check: Check) -> None:
+    if check.skip:
+        pytest.skip(check.skip)
+    try:
+        check.run()
+    except NotApplicable as reason:
+        pytest.skip(str(reason))
+
+
+def test_every_operator_has_cases_here_or_with_the_sink() -> None:
+    registry = Registry()
+    plugin.arroyo_register(registry)
+    assert set(registry.constructors) == {"kafka.sink", "kafka.source"}
