@@ -81,7 +81,9 @@ class Orders:
     def produce(self) -> None:
         """Make both topics, and put all orders into the first one."""
         admin = AdminClient({**_QUIET, "bootstrap.servers": self.servers})
-        topics = [NewTopic(name, num_partitions=PARTITIONS, replication_factor=1) for name in ("orders", "windows")]
+        # The time of a message is the event time of its row: retention would remove what is that old.
+        kept = {"retention.ms": "-1"}
+        topics = [NewTopic(name, PARTITIONS, 1, config=kept) for name in ("orders", "windows")]
         for done in admin.create_topics(topics).values():
             done.result(WAIT_S)
         producer = Producer({**_QUIET, "bootstrap.servers": self.servers, "linger.ms": 5, "enable.idempotence": True})
@@ -125,6 +127,7 @@ class Orders:
 def read_committed(servers: str, topic: str) -> Iterator[bytes]:
     """All committed values of a topic that is at rest."""
     settings = {**_QUIET, "bootstrap.servers": servers, "group.id": "reader", "enable.auto.commit": False}
+    settings |= {"auto.offset.reset": "earliest"}
     consumer = Consumer({**settings, "isolation.level": "read_committed", "enable.partition.eof": True})
     try:
         consumer.assign([TopicPartition(topic, number, 0) for number in range(PARTITIONS)])
