@@ -311,7 +311,7 @@ def test_help_lists_commands_by_purpose(capsys):
     found = headings(capsys.readouterr().out)
     assert list(found) == [*list(CommandGroup)[:-1], "options"]
     assert found["run jobs"] == ["run", "stop"]
-    assert {"checkpoints", "state", "dlq"} == set(found["look into state and output"])
+    assert {"checkpoints", "state", "dlq", "kafka"} == set(found["look into state and output"])
 
 
 @pytest.fixture

@@ -254,6 +254,7 @@ def test_the_fields_of_the_json_are_these(own_logging, pipeline, capfd):
         "epoch",
         "duration_s",
         "source_rows",
+        "backlog",
         "watermark_us",
         "checkpoint_bytes",
         "state_bytes",
@@ -275,7 +276,18 @@ def test_the_fields_of_the_json_are_these(own_logging, pipeline, capfd):
         "source_rows",
         "operators",
     }
-    totals = {"node", "operator", "parallelism", "rows_in", "rows_out", "bytes_in", "bytes_out", "busy_s", "counters"}
+    totals = {
+        "node",
+        "operator",
+        "parallelism",
+        "rows_in",
+        "rows_out",
+        "bytes_in",
+        "bytes_out",
+        "busy_s",
+        "counters",
+        "backlog",
+    }
     assert [item["node"] for item in epoch["operators"]] == ["numbers", "few", "out"]
     assert set(epoch["operators"][0]) == totals | {"busy_share", "state_bytes", "watermark_us", "warnings"}
     assert set(end["operators"][0]) == totals

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from arroyo_core.api.units import DURATION_UNITS
 from arroyo_core.cli.arguments import count, duration_us, port
-from arroyo_core.cli.commands import Commands
+from arroyo_core.cli.commands import CommandGroup, Commands
 from arroyo_core.cli.options import add_format, add_planning
 from arroyo_kafka import broker
 from arroyo_kafka.commands import lag, offsets, tail, topics
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 
 def add_command(commands: Commands) -> None:
-    parser = commands.add_parser("kafka", help="look at Kafka topics, and at a job's positions in them")
+    parser = commands.add_parser(
+        "kafka", group=CommandGroup.STATE, help="look at Kafka topics, and at a job's positions in them"
+    )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     _add_topics(actions)
     _add_tail(actions)
