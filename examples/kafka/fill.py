@@ -1,4 +1,4 @@
-"""Makes the topic `orders` with four partitions, and puts a thousand orders into it, of ten minutes.
+"""Makes the topics `orders` and `sold` with four partitions, and puts a thousand orders of ten minutes into the first.
 
     python examples/kafka/fill.py
 
@@ -16,16 +16,20 @@ from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-TOPIC, PARTITIONS, ORDERS = "orders", 4, 1000
+TOPIC, RESULTS, PARTITIONS, ORDERS = "orders", "sold", 4, 1000
 COUNTRIES = ("AT", "CH", "DE", "FR")
 
 
 def main(servers: str) -> None:
     admin = AdminClient({"bootstrap.servers": servers})
-    try:
-        admin.create_topics([NewTopic(TOPIC, PARTITIONS)])[TOPIC].result(30)
-    except KafkaException as error:
-        sys.exit(f"cannot make the topic {TOPIC!r}: {error.args[0].str()}")
+    # A message has the event time of its row: with the usual retention, old results would be deleted at once.
+    forever = {"retention.ms": "-1"}
+    made = admin.create_topics([NewTopic(topic, PARTITIONS, config=forever) for topic in (TOPIC, RESULTS)])
+    for topic, result in made.items():
+        try:
+            result.result(30)
+        except KafkaException as error:
+            sys.exit(f"cannot make the topic {topic!r}: {error.args[0].str()}")
     producer = Producer({"bootstrap.servers": servers})
     first = datetime(2026, 1, 31, 12, tzinfo=UTC)
     for number in range(ORDERS):
