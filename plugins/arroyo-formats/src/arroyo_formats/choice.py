@@ -190,7 +190,8 @@ def _holds_settings(found: Any) -> bool:
 
 def _within_format(error: ConfigError) -> ConfigError:
     """The same mistake, with a path that begins at the connector's config."""
-    path = f"format.{error.field}" if error.field else "format"
+    is_whole = error.field is not None and error.field.startswith("format.")
+    path = error.field if is_whole else f"format.{error.field}" if error.field else "format"
     return ConfigError(error.message, field=path, value=error.value, allowed=error.allowed, suggestion=error.suggestion)
 
 

@@ -1,21 +1,42 @@
 from arroyo_core.proto import options_pb2 as _options_pb2
+from arroyo_formats import schemas_pb2 as _schemas_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from collections.abc import Iterable as _Iterable
-from typing import ClassVar as _ClassVar, Optional as _Optional
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class JsonSettings(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("schema", "schema_file", "registry", "framing", "registered")
+    SCHEMA_FIELD_NUMBER: _ClassVar[int]
+    SCHEMA_FILE_FIELD_NUMBER: _ClassVar[int]
+    REGISTRY_FIELD_NUMBER: _ClassVar[int]
+    FRAMING_FIELD_NUMBER: _ClassVar[int]
+    REGISTERED_FIELD_NUMBER: _ClassVar[int]
+    schema: str
+    schema_file: str
+    registry: _schemas_pb2.Registry
+    framing: str
+    registered: _schemas_pb2.RegisteredText
+    def __init__(self, schema: _Optional[str] = ..., schema_file: _Optional[str] = ..., registry: _Optional[_Union[_schemas_pb2.Registry, _Mapping]] = ..., framing: _Optional[str] = ..., registered: _Optional[_Union[_schemas_pb2.RegisteredText, _Mapping]] = ...) -> None: ...
 
 class DebeziumJsonSettings(_message.Message):
-    __slots__ = ("primary_key",)
+    __slots__ = ("primary_key", "schema", "schema_file", "registry", "framing", "registered")
     PRIMARY_KEY_FIELD_NUMBER: _ClassVar[int]
+    SCHEMA_FIELD_NUMBER: _ClassVar[int]
+    SCHEMA_FILE_FIELD_NUMBER: _ClassVar[int]
+    REGISTRY_FIELD_NUMBER: _ClassVar[int]
+    FRAMING_FIELD_NUMBER: _ClassVar[int]
+    REGISTERED_FIELD_NUMBER: _ClassVar[int]
     primary_key: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, primary_key: _Optional[_Iterable[str]] = ...) -> None: ...
+    schema: str
+    schema_file: str
+    registry: _schemas_pb2.Registry
+    framing: str
+    registered: _schemas_pb2.RegisteredText
+    def __init__(self, primary_key: _Optional[_Iterable[str]] = ..., schema: _Optional[str] = ..., schema_file: _Optional[str] = ..., registry: _Optional[_Union[_schemas_pb2.Registry, _Mapping]] = ..., framing: _Optional[str] = ..., registered: _Optional[_Union[_schemas_pb2.RegisteredText, _Mapping]] = ...) -> None: ...
 
 class CsvSettings(_message.Message):
     __slots__ = ("delimiter", "no_header", "newlines_in_values")

@@ -1,9 +1,9 @@
-"""JSON Schema as columns: what values of a schema are in Arrow, for formats of JSON."""
+"""JSON Schema as columns, and columns as JSON Schema, for formats of JSON."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,24 +29,87 @@ class JsonSchemaError(ValueError):
     """A schema that has no columns; the message begins with the place."""
 
 
-def arrow_schema(text: str, references: Mapping[str, str] | None = None) -> pa.Schema:
+def arrow_schema(
+    text: str, references: Mapping[str, str] | None = None, *, only: Collection[str] | None = None
+) -> pa.Schema:
     """The columns of objects of a JSON Schema; raises `JsonSchemaError`.
 
     `references` are texts of other schemas, by the names that `$ref` uses for them. Objects with named properties are
     structs, those of other names (`additionalProperties`) are maps. Strings with the format `date-time`, `date` or
-    `time` are times. All columns may be null: a property may always be absent.
+    `time` are times. All columns may be null: a property may always be absent. Where `only` names properties, others
+    may be anything.
     """
     documents = {name: _load(each, name) for name, each in {**(references or {}), "": text}.items()}
-    kind = _Reader(documents).type(documents[""], "", "", ())
+    kind = _Reader(documents, only).type(documents[""], "", "", ())
     if not pa.types.is_struct(kind):
         raise JsonSchemaError(f"columns come from an object with properties, and this is {kind}")
     return pa.schema(list(kind))
+
+
+_DRAFT = "http://json-schema.org/draft-07/schema#"
+
+
+def json_schema(schema: pa.Schema) -> str:
+    """The schema of objects that `json` writes of these columns; raises `TypeError` for a type that it cannot hold.
+
+    No property is required, and there are no others, so that registries take a column more for a compatible change.
+    """
+    return json.dumps({"$schema": _DRAFT, **_object_of(schema)})
+
+
+def _object_of(fields: Iterable[pa.Field]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {field.name: _property(field) for field in fields},
+        "additionalProperties": False,
+    }
+
+
+def _property(field: pa.Field) -> dict[str, Any]:
+    # Floats are null where they are not finite.
+    may_be_null = field.nullable or pa.types.is_floating(field.type)
+    made = _made(field.type)
+    return {"oneOf": [{"type": _NULL}, made]} if may_be_null and made != {"type": _NULL} else made
+
+
+def _made(kind: pa.DataType) -> dict[str, Any]:
+    if pa.types.is_dictionary(kind):
+        return _made(kind.value_type)
+    if pa.types.is_struct(kind):
+        return _object_of(kind)
+    if pa.types.is_map(kind):
+        return {"type": "object", "additionalProperties": _property(kind.item_field)}
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return {"type": "array", "items": _property(kind.value_field)}
+    return _made_of_value(kind)
+
+
+def _made_of_value(kind: pa.DataType) -> dict[str, Any]:
+    if pa.types.is_null(kind):
+        return {"type": _NULL}
+    if pa.types.is_boolean(kind):
+        return {"type": "boolean"}
+    if pa.types.is_integer(kind):
+        is_narrow = kind.bit_width < 32 or kind == pa.int32()
+        return {"type": "integer", "format": "int32"} if is_narrow else {"type": "integer"}
+    if pa.types.is_floating(kind):
+        return {"type": "number"} if kind == pa.float64() else {"type": "number", "format": "float"}
+    if pa.types.is_timestamp(kind):
+        return {"type": "string", "format": "date-time"}
+    if pa.types.is_date(kind):
+        return {"type": "string", "format": "date"}
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        raise TypeError(f"JSON has no way to write {kind}")
+    # Also decimals, and times: the format `time` wants a zone, which they do not have.
+    return {"type": "string"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
     #: By name; the schema itself has none.
     documents: Mapping[str, Any]
+    #: The properties of the whole that count; None for all.
+    only: Collection[str] | None
 
     def type(self, schema: Any, document: str, at: str, within: Within) -> pa.DataType:
         if not isinstance(schema, dict):
@@ -87,6 +150,7 @@ class _Reader:
                 [
                     (name, self.type(each, document, f"{at}.{name}" if at else name, within))
                     for name, each in properties.items()
+                    if at or self.only is None or name in self.only
                 ]
             )
         others = schema.get("additionalProperties")

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import re
+import ssl
+import sys
 import threading
 from base64 import b64encode
 from collections.abc import Callable, Iterator
@@ -219,12 +221,22 @@ def _handler(state: RegistryState) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Not printed where a client does not trust the certificate and hangs up: that is what tests are about."""
+        if not isinstance(sys.exception(), ssl.SSLError | ConnectionError):
+            super().handle_error(request, client_address)
+
+
 @contextmanager
-def running_registry() -> Iterator[RegistryState]:
-    """A registry with nothing in it, until the block ends."""
+def running_registry(tls: ssl.SSLContext | None = None) -> Iterator[RegistryState]:
+    """A registry with nothing in it, until the block ends; over TLS if there is a certificate."""
     state = RegistryState()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(state))
-    state.url = f"http://127.0.0.1:{server.server_address[1]}"
+    server = _Server(("127.0.0.1", 0), _handler(state))
+    if tls is not None:
+        # The handshake is the first read of the connection's own thread: the server must not wait for it.
+        server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    state.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     try:

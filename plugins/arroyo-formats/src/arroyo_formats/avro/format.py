@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import ClassVar
 
 import pyarrow as pa
@@ -16,12 +15,11 @@ from arroyo_formats.avro.schema import Record, SchemaError, parse
 from arroyo_formats.avro.writing import AvroWriter, schema_to_write
 from arroyo_formats.columns import check_columns
 from arroyo_formats.format import Format, MessageReader, MessageWriter
-from arroyo_formats.registry import SchemaRegistry, UnknownSchemaError, resolve_registry, with_subject
+from arroyo_formats.registry import CONFLUENT, NONE, missing_columns, resolve_schema, with_subject
 from arroyo_formats.registry.client import AVRO
-from arroyo_formats.schemas_pb2 import AvroSettings, SchemaFile
+from arroyo_formats.schemas_pb2 import AvroSettings
 
-NONE, CONFLUENT, SINGLE_OBJECT = "none", "confluent", "single_object"
-FRAMINGS = (NONE, CONFLUENT, SINGLE_OBJECT)
+FRAMINGS = (NONE, CONFLUENT, "single_object")
 
 
 class AvroFormat(Format):
@@ -37,22 +35,7 @@ class AvroFormat(Format):
     def resolve(self, settings: AvroSettings) -> AvroSettings:
         found = AvroSettings()
         found.CopyFrom(settings)
-        if found.schema and found.schema_file:
-            raise ConfigError("schema and schema_file exclude each other", field="schema_file")
-        if found.schema_file:
-            found.schema = _read(found.schema_file)
-            found.schema_file = ""
-        has_registry = found.HasField("registry")
-        found.framing = found.framing or (CONFLUENT if has_registry else NONE)
-        if found.framing not in FRAMINGS:
-            raise ConfigError(
-                f"there is no framing {found.framing!r}", field="framing", value=found.framing, allowed=FRAMINGS
-            )
-        if found.framing == CONFLUENT and not has_registry:
-            raise ConfigError("framing confluent needs a registry, which has the schemas", field="registry")
-        if has_registry:
-            resolve_registry(found.registry)
-            _ask_registry(found)
+        resolve_schema(found, kind=AVRO, framings=FRAMINGS)
         if found.schema:
             _parsed(found)
         return found
@@ -64,14 +47,7 @@ class AvroFormat(Format):
                 check_columns(arrow_schema(reader), declared)
             return declared
         if reader is None:
-            if settings.registry.subject:
-                raise ConfigError(
-                    f"the schema registry has no subject {settings.registry.subject!r}, version "
-                    f"{settings.registry.version}: declare the columns, or give a schema",
-                    field="format.registry.subject",
-                    value=settings.registry.subject,
-                )
-            raise ConfigError("avro needs a schema, a schema_file, a registry or declared columns", field="schema")
+            raise missing_columns(self.name, settings)
         return arrow_schema(reader)
 
     def reader(self, settings: AvroSettings, schema: pa.Schema) -> MessageReader:
@@ -84,9 +60,7 @@ class AvroFormat(Format):
     def writer(self, settings: AvroSettings, schema: pa.Schema) -> MessageWriter:
         text, record = schema_to_write(settings, schema)
         fit_columns(record, schema)
-        writer = AvroWriter(settings, text, record)
-        writer.check()
-        return writer
+        return AvroWriter(settings, text, record)
 
 
 def given_schema(settings: AvroSettings) -> Record | None:
@@ -106,29 +80,3 @@ def _parsed(settings: AvroSettings) -> Record:
         raise ConfigError(
             f"the schema cannot be used: {error}", field="format.schema" if settings.schema else "format.registry"
         ) from error
-
-
-def _ask_registry(settings: AvroSettings) -> None:
-    """Put the version of the subject in, where rows are read as that. A subject that is not there yet is no mistake."""
-    registry = settings.registry
-    if settings.schema or not registry.subject or settings.HasField("registered"):
-        return
-    # Also where there is nothing: what is resolved once stays as it is.
-    settings.registered.SetInParent()
-    client = SchemaRegistry.of(registry)
-    try:
-        found = client.version(registry.subject, registry.version)
-    except UnknownSchemaError:
-        return
-    if found.kind != AVRO:
-        raise ConfigError(f"subject {registry.subject!r} has schemas of {found.kind}", field="registry.subject")
-    settings.registered.text = found.text
-    for name, text in client.referenced(found):
-        settings.registered.references.append(SchemaFile(name=name, text=text))
-
-
-def _read(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read {path}: {error}", field="schema_file", value=path) from error

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, ClassVar
 
 import pyarrow as pa
 
 from arroyo_core.api import ArroyoSchema
 from arroyo_core.api.updating import with_updating, without_updating
+from arroyo_core.errors import ConfigError
 from arroyo_formats.debezium.changes import (
+    AFTER,
+    BEFORE,
+    OP,
     DebeziumParser,
     envelopes,
     expand,
@@ -20,13 +24,12 @@ from arroyo_formats.debezium.changes import (
     set_ids,
 )
 from arroyo_formats.files import FileWriter
-from arroyo_formats.format import Decoded, Encoded, Format, MessageReader, MessageWriter
+from arroyo_formats.format import Decoded, Encoded, MessageReader, MessageWriter
 from arroyo_formats.formats_pb2 import DebeziumJsonSettings
 from arroyo_formats.json.encoding import encode_messages
-from arroyo_formats.json.format import JsonFiles, JsonFileWriter
-from arroyo_formats.json.parser import check_type
+from arroyo_formats.json.format import JsonFiles, JsonFileWriter, JsonFormat
+from arroyo_formats.json.schema import framed_reader, framed_writer, given_columns
 from arroyo_formats.messages import check_encodable, read_texts
-from arroyo_formats.schemas import check_columns
 from arroyo_formats.text.salvage import RowParser
 
 
@@ -39,6 +42,23 @@ class DebeziumFiles(JsonFiles):
         super().check_schema(settings, schema)
         if schema is not None:
             key_columns(schema, settings.primary_key)
+
+    def given_columns(self, settings: Any) -> pa.Schema | None:
+        """Those of the rows: a schema is one of whole changes."""
+        changes = given_columns(settings, only=(BEFORE, AFTER))
+        if changes is None:
+            return None
+        rows = row_schema(changes)
+        if not rows.names:
+            raise ConfigError(
+                f"the schema has to be that of changes: an object with {BEFORE}, {AFTER} and {OP}",
+                field="format.schema" if settings.schema else "format.registry",
+            )
+        return rows
+
+    def written_columns(self, schema: pa.Schema) -> pa.Schema:
+        row = pa.struct(list(_rows(schema)))
+        return pa.schema([(BEFORE, row), (AFTER, row), pa.field(OP, pa.string(), nullable=False)])
 
     def infer_schema(self, settings: Any, fs: Any, path: str) -> pa.Schema:
         return row_schema(super().infer_schema(settings, fs, path))
@@ -56,6 +76,7 @@ class DebeziumFiles(JsonFiles):
         return set_ids(batch, key_columns(_rows(batch.schema), settings.primary_key))
 
     def writer(self, settings: Any, stream: BinaryIO, schema: pa.Schema, *, compression: str) -> FileWriter:
+        self.check_written(settings, schema)
         return DebeziumFileWriter(stream, compression)
 
 
@@ -91,26 +112,25 @@ class DebeziumWriter(MessageWriter):
         return Encoded(encode_messages(changes), places)
 
 
-class DebeziumJsonFormat(Format):
+class DebeziumJsonFormat(JsonFormat):
     """One change of a row in each JSON object."""
 
     name = "debezium_json"
     settings_type = DebeziumJsonSettings
     is_updating = True
-    files = DebeziumFiles()
+    files: ClassVar[JsonFiles] = DebeziumFiles()
 
     def schema(self, settings: Any, declared: pa.Schema | None) -> pa.Schema:
         schema = super().schema(settings, declared)
-        check_columns(schema, check_type)
         key_columns(schema, settings.primary_key)
         return schema
 
     def reader(self, settings: Any, schema: pa.Schema) -> MessageReader:
-        return DebeziumReader(schema, key_columns(schema, settings.primary_key))
+        return framed_reader(settings, DebeziumReader(schema, key_columns(schema, settings.primary_key)))
 
     def writer(self, settings: Any, schema: pa.Schema) -> MessageWriter:
         check_encodable(self.name, lambda _: DebeziumWriter(), _rows(schema))
-        return DebeziumWriter()
+        return framed_writer(settings, DebeziumWriter(), self.files.written_columns(schema))
 
 
 def _rows(schema: pa.Schema) -> pa.Schema:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, ClassVar
 
 import pyarrow as pa
+from google.protobuf.message import Message
 
+from arroyo_core.errors import ConfigError
 from arroyo_formats.files import FileWriter
 from arroyo_formats.format import Decoded, Encoded, Format, MessageReader, MessageWriter
 from arroyo_formats.formats_pb2 import JsonSettings
 from arroyo_formats.json.encoding import encode_lines, encode_messages
 from arroyo_formats.json.parser import JsonParser, check_type, infer_schema
+from arroyo_formats.json.schema import check_text, check_written, framed_reader, framed_writer, given_columns
 from arroyo_formats.messages import check_encodable, read_texts
+from arroyo_formats.registry import missing_columns, resolve_schema, with_subject
+from arroyo_formats.registry.client import JSON
 from arroyo_formats.schemas import check_columns
 from arroyo_formats.text.compressed import text_stream
 from arroyo_formats.text.files import LineFiles, first_lines
@@ -28,6 +33,18 @@ class JsonFiles(LineFiles):
     def check_schema(self, settings: Any, schema: pa.Schema | None) -> None:
         check_columns(schema, check_type)
 
+    def given_columns(self, settings: Any) -> pa.Schema | None:
+        """The columns that the settings tell, of files and of messages alike."""
+        return given_columns(settings)
+
+    def written_columns(self, schema: pa.Schema) -> pa.Schema:
+        """What an object has that is written of these columns."""
+        return schema
+
+    def read_schema(self, settings: Any, fs: Any, path: str) -> pa.Schema:
+        given = self.given_columns(settings)
+        return super().read_schema(settings, fs, path) if given is None else given
+
     def infer_schema(self, settings: Any, fs: Any, path: str) -> pa.Schema:
         data = first_lines(fs, path)
         return infer_schema(data) if data.strip() else pa.schema([])
@@ -38,7 +55,15 @@ class JsonFiles(LineFiles):
         return JsonParser(schema), 0
 
     def writer(self, settings: Any, stream: BinaryIO, schema: pa.Schema, *, compression: str) -> FileWriter:
+        self.check_written(settings, schema)
         return JsonFileWriter(stream, compression)
+
+    def check_written(self, settings: Any, schema: pa.Schema) -> None:
+        """Raise `TypeError` for columns that the schema of the settings does not allow."""
+        try:
+            check_written(settings, self.written_columns(schema))
+        except ConfigError as error:
+            raise TypeError(error.message) from error
 
 
 class JsonFileWriter(FileWriter):
@@ -77,17 +102,30 @@ class JsonFormat(Format):
     """One JSON object for each row."""
 
     name = "json"
-    settings_type = JsonSettings
-    files = JsonFiles()
+    settings_type: ClassVar[type[Message]] = JsonSettings
+    files: ClassVar[JsonFiles] = JsonFiles()
+
+    def for_topic(self, settings: Any, topic: str, part: str) -> Any:
+        return with_subject(settings, topic, part)
+
+    def resolve(self, settings: Any) -> Any:
+        found: Any = self.settings_type()
+        found.CopyFrom(settings)
+        resolve_schema(found, kind=JSON)
+        if found.schema:
+            check_text(found)
+        return found
 
     def schema(self, settings: Any, declared: pa.Schema | None) -> pa.Schema:
-        schema = super().schema(settings, declared)
+        schema = self.files.given_columns(settings) if declared is None else declared
+        if schema is None:
+            raise missing_columns(self.name, settings)
         check_columns(schema, check_type)
         return schema
 
     def reader(self, settings: Any, schema: pa.Schema) -> MessageReader:
-        return JsonReader(schema)
+        return framed_reader(settings, JsonReader(schema))
 
     def writer(self, settings: Any, schema: pa.Schema) -> MessageWriter:
         check_encodable(self.name, lambda _: JsonWriter(), schema)
-        return JsonWriter()
+        return framed_writer(settings, JsonWriter(), self.files.written_columns(schema))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import base64
-from pathlib import Path
 from typing import ClassVar
 
 import pyarrow as pa
 
 from arroyo_core.errors import ConfigError
 from arroyo_formats.columns import check_columns
+from arroyo_formats.driver_files import driver_path
 from arroyo_formats.format import Format, MessageReader, MessageWriter
 from arroyo_formats.protobuf.compiling import ProtoError, compile_file, compile_texts, from_base64
 from arroyo_formats.protobuf.descriptors import message_names
@@ -78,7 +78,7 @@ def _compile(settings: ProtobufSettings) -> None:
     if settings.descriptor_set:
         return
     if settings.schema_file:
-        compiled, texts = compile_file(Path(settings.schema_file))
+        compiled, texts = compile_file(driver_path(settings.schema_file))
         settings.schema_file = ""
     elif settings.registry.subject:
         texts = _registered(settings)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import ssl
 from typing import Any
 
 from arroyo_core.errors import ConfigError
+from arroyo_formats.driver_files import read_text
 
 
 def with_subject(settings: Any, topic: str, part: str) -> Any:
@@ -43,10 +44,16 @@ def resolve_registry(registry: Any) -> None:
             allowed=["latest", "1", "2"],
         )
     if registry.ca_file:
-        try:
-            registry.ca = Path(registry.ca_file).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(
-                f"cannot read {registry.ca_file}: {error}", field="registry.ca_file", value=registry.ca_file
-            ) from error
+        registry.ca = _read_authorities(registry.ca_file)
         registry.ca_file = ""
+
+
+def _read_authorities(path: str) -> str:
+    field = "registry.ca_file"
+    found = read_text(path, field=field)
+    try:
+        # What has no certificate must not pass for none given: then those of the system would do.
+        ssl.create_default_context(cadata=found or "nothing")
+    except (ssl.SSLError, ValueError) as error:
+        raise ConfigError(f"{path} has no certificates in PEM form", field=field, value=path) from error
+    return found

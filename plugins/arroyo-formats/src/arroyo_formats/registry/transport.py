@@ -133,5 +133,7 @@ def _said(error: urllib.error.HTTPError) -> dict[str, Any]:
 
 def _untrusted(url: str, error: ssl.SSLCertVerificationError) -> ConfigError:
     return ConfigError(
-        f"the certificate of the schema registry {url} is not trusted: {error.verify_message}", field="registry.ca_file"
+        f"the certificate of the schema registry {url} is not trusted: {error.verify_message}. "
+        "Give the authority that signed it as ca_file",
+        field="registry.ca_file",
     )
