@@ -299,6 +299,9 @@ def test_columns_that_the_schema_requires_or_does_not_have_are_named():
     with pytest.raises(ConfigError, match="has no property 'price'") as raised:
         choice.writer(pa.schema([*COLUMNS, ("price", pa.int64())]))
     assert raised.value.allowed == ("id", "at")
+    check_writable("json", JsonFormat.files, choice.settings, COLUMNS)
+    with pytest.raises(ConfigError, match="requires 'at'"):
+        check_writable("json", JsonFormat.files, choice.settings, IDS)
 
 
 def test_the_schema_of_columns_tells_their_types_again():

@@ -122,6 +122,7 @@ class FileFormat(ABC):
     def writer(self, settings: Any, stream: BinaryIO, schema: pa.Schema, *, compression: str) -> FileWriter:
         """A writer of one file; raises `TypeError` or `ArrowException` for a type that it cannot hold.
 
+        Raises `ConfigError` where the settings do not allow the columns.
         Where the format is updating, batches may have `_updating_meta`, also where `schema` has not.
         """
 
@@ -131,20 +132,34 @@ class FileFormat(ABC):
 
 
 def check_writable(name: str, files: FileFormat, settings: Any, schema: pa.Schema) -> None:
-    """Raises `ConfigError` naming a column that files of the format cannot hold, found by writing none of its rows."""
+    """Raises `ConfigError` for columns that files of the format cannot hold, found by writing none of their rows."""
+    problem = _problem(files, settings, schema)
+    if problem is None:
+        return
     for field in schema:
-        only = pa.schema([field])
         try:
-            writer = files.writer(settings, cast(BinaryIO, pa.BufferOutputStream()), only, compression="none")
-            writer.write(pa.RecordBatch.from_arrays([pa.array([], field.type)], schema=only))
-            writer.close()
-        except (pa.ArrowException, TypeError) as error:
+            found = _problem(files, settings, pa.schema([field]))
+        except ConfigError:
+            # It is about other columns, which are not there now.
+            continue
+        if found is not None:
             raise ConfigError(
-                f"column {field.name!r} is {field.type}, which {name} files cannot hold ({error}); "
+                f"column {field.name!r} is {field.type}, which {name} files cannot hold ({found}); "
                 "leave it out, cast it, or choose another format",
                 field="format",
                 value=name,
-            ) from error
+            ) from found
+    raise ConfigError(f"{name} files cannot hold these columns: {problem}", field="format", value=name) from problem
+
+
+def _problem(files: FileFormat, settings: Any, schema: pa.Schema) -> Exception | None:
+    try:
+        writer = files.writer(settings, cast(BinaryIO, pa.BufferOutputStream()), schema, compression="none")
+        writer.write(pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema))
+        writer.close()
+    except (pa.ArrowException, TypeError) as error:
+        return error
+    return None
 
 
 def is_local(fs: Any) -> bool:

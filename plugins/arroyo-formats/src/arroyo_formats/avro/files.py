@@ -97,14 +97,15 @@ class AvroFiles(FileFormat):
         return AvroFileReader(fs, _reader_schema(settings), schema, batch_rows)
 
     def writer(self, settings: Any, stream: BinaryIO, schema: pa.Schema, *, compression: str) -> FileWriter:
+        if settings.schema:
+            record = parse(settings.schema)
+            fit_columns(record, schema)
+            return AvroFileWriter(stream, settings.schema, record, compression)
         try:
-            text = settings.schema or json.dumps(avro_schema(schema))
-            record = parse(text)
-            if settings.schema:
-                fit_columns(record, schema)
+            text = json.dumps(avro_schema(schema))
         except ConfigError as error:
             raise TypeError(str(error)) from error
-        return AvroFileWriter(stream, text, record, compression)
+        return AvroFileWriter(stream, text, parse(text), compression)
 
 
 class AvroFileReader(FileReader):

@@ -28,7 +28,7 @@ from arroyo_formats.format import Decoded, Encoded, MessageReader, MessageWriter
 from arroyo_formats.formats_pb2 import DebeziumJsonSettings
 from arroyo_formats.json.encoding import encode_messages
 from arroyo_formats.json.format import JsonFiles, JsonFileWriter, JsonFormat
-from arroyo_formats.json.schema import framed_reader, framed_writer, given_columns
+from arroyo_formats.json.schema import check_written, framed_reader, framed_writer, given_columns
 from arroyo_formats.messages import check_encodable, read_texts
 from arroyo_formats.text.salvage import RowParser
 
@@ -76,7 +76,7 @@ class DebeziumFiles(JsonFiles):
         return set_ids(batch, key_columns(_rows(batch.schema), settings.primary_key))
 
     def writer(self, settings: Any, stream: BinaryIO, schema: pa.Schema, *, compression: str) -> FileWriter:
-        self.check_written(settings, schema)
+        check_written(settings, self.written_columns(schema))
         return DebeziumFileWriter(stream, compression)
 
 

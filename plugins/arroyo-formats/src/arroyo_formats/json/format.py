@@ -8,7 +8,6 @@ from typing import Any, BinaryIO, ClassVar
 import pyarrow as pa
 from google.protobuf.message import Message
 
-from arroyo_core.errors import ConfigError
 from arroyo_formats.files import FileWriter
 from arroyo_formats.format import Decoded, Encoded, Format, MessageReader, MessageWriter
 from arroyo_formats.formats_pb2 import JsonSettings
@@ -55,15 +54,8 @@ class JsonFiles(LineFiles):
         return JsonParser(schema), 0
 
     def writer(self, settings: Any, stream: BinaryIO, schema: pa.Schema, *, compression: str) -> FileWriter:
-        self.check_written(settings, schema)
+        check_written(settings, self.written_columns(schema))
         return JsonFileWriter(stream, compression)
-
-    def check_written(self, settings: Any, schema: pa.Schema) -> None:
-        """Raise `TypeError` for columns that the schema of the settings does not allow."""
-        try:
-            check_written(settings, self.written_columns(schema))
-        except ConfigError as error:
-            raise TypeError(error.message) from error
 
 
 class JsonFileWriter(FileWriter):

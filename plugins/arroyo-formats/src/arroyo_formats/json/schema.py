@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -45,9 +45,11 @@ def given_columns(settings: Any, only: Collection[str] | None = None) -> pa.Sche
 
 
 def check_written(settings: Any, columns: pa.Schema) -> None:
-    """Raise `ConfigError` for a column that the schema of the settings does not allow, as far as types tell it."""
+    """Raise `ConfigError` for columns that the schema of the settings does not allow, as far as types tell it."""
     if not settings.schema:
         return
+    root = json.loads(settings.schema)
+    _check_required(root, columns)
     try:
         given = arrow_schema(settings.schema, only=columns.names)
     except JsonSchemaError:
@@ -59,7 +61,7 @@ def check_written(settings: Any, columns: pa.Schema) -> None:
                 f"the schema has no property {column.name!r}",
                 field="format.schema",
                 value=column.name,
-                allowed=list(json.loads(settings.schema).get("properties", ())),
+                allowed=list(root.get("properties", ())),
             )
         if not _fits(given.field(column.name).type, column.type):
             raise ConfigError(
@@ -77,7 +79,6 @@ def framed_reader(settings: Any, values: MessageReader) -> MessageReader:
 def framed_writer(settings: Any, values: MessageWriter, columns: pa.Schema) -> MessageWriter:
     """The writer of such messages; `columns` are what is written. Raises `ConfigError`, also for the registry."""
     check_written(settings, columns)
-    _check_required(settings, columns)
     if settings.framing != CONFLUENT:
         return values
     schema = RegisteredSchema(JSON, settings.schema or json_schema(columns))
@@ -86,9 +87,8 @@ def framed_writer(settings: Any, values: MessageWriter, columns: pa.Schema) -> M
     return FramedWriter(values, registration)
 
 
-def _check_required(settings: Any, columns: pa.Schema) -> None:
-    required = json.loads(settings.schema).get("required", ()) if settings.schema else ()
-    for name in required:
+def _check_required(root: Mapping[str, Any], columns: pa.Schema) -> None:
+    for name in root.get("required", ()):
         if name not in columns.names:
             raise ConfigError(
                 f"the schema requires {name!r}, and there is no such column",
