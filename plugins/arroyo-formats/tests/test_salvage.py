@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 from arroyo_formats import find_format
+from arroyo_formats.formats_pb2 import JsonSettings
 from arroyo_formats.json import parser as json_parser
 from arroyo_formats.json.parser import JsonParser
 from arroyo_formats.lines import Texts, parse_texts
@@ -54,7 +55,7 @@ def test_a_bad_message_costs_few_calls_and_no_more_rows(
 ) -> None:
     wrong = set(range(0, COUNT, 200))
     messages = [bad(number) if number in wrong else good(number) for number in range(COUNT)]
-    decoded = find_format("json").reader(None, SCHEMA).read(messages)
+    decoded = find_format("json").reader(JsonSettings(), SCHEMA).read(messages)
     assert {each.index for each in decoded.bad} == wrong
     assert decoded.batch.column("n").to_pylist() == [number for number in range(COUNT) if number not in wrong]
     # A few calls for all of them, and so many for each.
@@ -67,7 +68,7 @@ def test_numbers_among_texts_in_a_column_of_timestamps_are_read_in_two_parts(
     share: int, parsed_bytes: list[int]
 ) -> None:
     messages = [good(n) if n % share else b'{"n": %d, "at": 1769860800000000}' % n for n in range(COUNT)]
-    decoded = find_format("json").reader(None, SCHEMA).read(messages)
+    decoded = find_format("json").reader(JsonSettings(), SCHEMA).read(messages)
     assert not decoded.bad
     assert decoded.batch.column("n").to_pylist() == list(range(COUNT))
     assert decoded.batch.column("at").unique().cast(pa.int64()).to_pylist() == [1769860800000000]
