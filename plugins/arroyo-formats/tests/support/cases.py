@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import io
+import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,11 +13,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from arroyo_formats import Format, find_format
+from arroyo_formats.avro.arrow_types import avro_schema
+from google.protobuf import descriptor_pb2
 
 from arroyo_core.api import ArroyoSchema, with_defaults
 from arroyo_core.api.updating import make_updates, row_ids, with_updating
 from arroyo_core.errors import ConfigError
 
+Fd = descriptor_pb2.FieldDescriptorProto
 Encode = Callable[[pa.RecordBatch], bytes]
 
 
@@ -53,6 +58,43 @@ def _arrow(batch: pa.RecordBatch) -> bytes:
     return stream.getvalue()
 
 
+def _avro(schema: pa.Schema) -> dict[str, Any]:
+    return {"schema": json.dumps(avro_schema(schema))}
+
+
+_PROTOBUF_TYPES = {
+    pa.bool_(): Fd.TYPE_BOOL,
+    pa.int32(): Fd.TYPE_INT32,
+    pa.int64(): Fd.TYPE_INT64,
+    pa.uint32(): Fd.TYPE_UINT32,
+    pa.uint64(): Fd.TYPE_UINT64,
+    pa.float32(): Fd.TYPE_FLOAT,
+    pa.float64(): Fd.TYPE_DOUBLE,
+    pa.string(): Fd.TYPE_STRING,
+    pa.binary(): Fd.TYPE_BYTES,
+}
+
+
+def _protobuf(schema: pa.Schema) -> dict[str, Any]:
+    """A message with an `optional` field for each column: with others, not every value comes back as it was."""
+    file = descriptor_pb2.FileDescriptorProto(name="row.proto", syntax="proto3")
+    message = file.message_type.add(name="Row")
+    for place, field in enumerate(schema):
+        if field.type not in _PROTOBUF_TYPES:
+            raise ConfigError(f"no field is {field.type}", field="format")
+        message.oneof_decl.add(name=f"_{field.name}")
+        message.field.add(
+            name=field.name,
+            number=place + 1,
+            label=Fd.LABEL_OPTIONAL,
+            type=_PROTOBUF_TYPES[field.type],
+            proto3_optional=True,
+            oneof_index=place,
+        )
+    files = descriptor_pb2.FileDescriptorSet(file=[file])
+    return {"descriptor_set": base64.b64encode(files.SerializeToString()).decode()}
+
+
 #: By name; a format that is not here is tried with its default settings.
 CASES = {
     "json": Case(kept=finite),
@@ -60,6 +102,8 @@ CASES = {
     "csv": Case(settings=lambda schema: {"newlines_in_values": True}),
     "parquet": Case(encode=_parquet),
     "arrow": Case(encode=_arrow),
+    "avro": Case(settings=_avro),
+    "protobuf": Case(settings=_protobuf),
 }
 
 
