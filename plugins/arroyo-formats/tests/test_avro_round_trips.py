@@ -278,7 +278,7 @@ def test_a_recursive_schema_is_refused():
 
 
 def test_messages_without_a_schema_are_refused():
-    with pytest.raises(ConfigError, match="avro needs a schema"):
+    with pytest.raises(ConfigError, match="avro needs columns: declare them, or give a schema"):
         choose(AvroFormat()).schema(None)
     with pytest.raises(ConfigError, match="need the schema that they were written with"):
         choose(AvroFormat()).reader(pa.schema([("a", pa.int64())]))

@@ -105,7 +105,7 @@ def test_a_mistake_in_the_settings_has_its_place(format: Any, settings: dict[str
 
 
 def test_without_any_schema_columns_are_to_be_declared(registry: RegistryState):
-    with pytest.raises(ConfigError, match="json needs a schema, a schema_file, a registry or declared columns"):
+    with pytest.raises(ConfigError, match="json needs columns: declare them, or give a schema"):
         choose(JsonFormat()).schema(None)
     choice = choose(JsonFormat(), **of_registry(registry))
     with pytest.raises(ConfigError, match="has no subject 's', version latest") as raised:
@@ -238,10 +238,13 @@ def test_a_writer_with_a_registry_needs_a_subject(registry: RegistryState):
         ({"type": "object", "additionalProperties": {"type": "integer"}}, "map"),
         ({"type": "integer"}, "null"),
         ({}, "struct"),
+        ({"type": "integer", "required": True}, "int"),
     ],
 )
 def test_columns_that_the_schema_allows_are_written(kind: Any, name: str):
-    choice = choose(JsonFormat(), schema=json.dumps({"properties": {"a": kind}}))
+    choice = choose(
+        JsonFormat(), schema=json.dumps({"properties": {"a": kind}, "required": kind.get("required", ["a"])})
+    )
     assert choice.writer(pa.schema([("a", TYPES[name])]))
     check_writable("json", JsonFormat.files, choice.settings, pa.schema([("a", TYPES[name])]))
 

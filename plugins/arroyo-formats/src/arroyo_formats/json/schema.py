@@ -88,7 +88,9 @@ def framed_writer(settings: Any, values: MessageWriter, columns: pa.Schema) -> M
 
 
 def _check_required(root: Mapping[str, Any], columns: pa.Schema) -> None:
-    for name in root.get("required", ()):
+    required = root.get("required")
+    # In the oldest drafts it is a flag of a property.
+    for name in required if isinstance(required, list) else ():
         if name not in columns.names:
             raise ConfigError(
                 f"the schema requires {name!r}, and there is no such column",

@@ -51,7 +51,9 @@ def missing_columns(name: str, settings: Any) -> ConfigError:
             field="format.registry.subject",
             value=registry.subject,
         )
-    return ConfigError(f"{name} needs a schema, a schema_file, a registry or declared columns", field="schema")
+    return ConfigError(
+        f"{name} needs columns: declare them, or give a schema, a schema_file or a registry", field="schema"
+    )
 
 
 def _ask_registry(settings: Any, kind: str) -> None:

@@ -20,6 +20,8 @@ ATTEMPTS = 4
 MAX_ANSWER_BYTES = 64 * 2**20
 #: What passes: too many requests, and what proxies and servers answer that are starting or overloaded.
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
+#: Codes of OpenSSL for a certificate that none of the authorities has signed, be it that one has the name of another.
+_UNKNOWN_AUTHORITY = frozenset({7, 18, 19, 20, 21})
 _TYPE = "application/vnd.schemaregistry.v1+json"
 
 
@@ -132,8 +134,8 @@ def _said(error: urllib.error.HTTPError) -> dict[str, Any]:
 
 
 def _untrusted(url: str, error: ssl.SSLCertVerificationError) -> ConfigError:
+    advice = ": give the authority that signed it as ca_file" if error.verify_code in _UNKNOWN_AUTHORITY else ""
     return ConfigError(
-        f"the certificate of the schema registry {url} is not trusted: {error.verify_message}. "
-        "Give the authority that signed it as ca_file",
+        f"the certificate of the schema registry {url} is not trusted ({error.verify_message}){advice}",
         field="registry.ca_file",
     )
