@@ -26,7 +26,7 @@ def test_a_benchmark_tells_what_it_measures(tmp_path: Path, name: str):
 
 
 def test_every_case_has_a_module():
-    assert NAMES == ["epochs", "nexmark", "operators", "state", "udfs"]
+    assert NAMES == ["epochs", "formats", "nexmark", "operators", "state", "udfs"]
     modules = [
         *(f"epochs.{case.module}" for case in EPOCH_CASES.values()),
         *(f"udfs.{case.module}" for case in UDF_CASES),
