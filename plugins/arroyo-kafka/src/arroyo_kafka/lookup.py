@@ -109,7 +109,7 @@ class KafkaLookup(LookupTable):
     def _check_size(self, size: int, max_bytes: int) -> None:
         if size > max_bytes:
             raise DataError(
-                f"the table {self._settings.topic!r} is larger than cache.max_bytes, {format_bytes(max_bytes)}: raise it"
+                f"the table {self._settings.topic!r} is larger than cache.max_bytes, {format_bytes(max_bytes)}"
             )
 
 
