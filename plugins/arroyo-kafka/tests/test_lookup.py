@@ -126,7 +126,8 @@ def test_a_key_in_two_partitions_has_its_later_message(cluster: Cluster, topic: 
 def test_only_what_is_committed_is_read(cluster: Cluster, topic: MakeTopic, table: Table) -> None:
     name = topic()
     put(cluster, name, {"a": row(1, "one")})
-    # Without keys, which only a compacted topic refuses: reading any of them would be an error. The end of the topic is a record of the transaction.
+    # Without keys, which only a compacted topic refuses: reading any of them would be an error.
+    # The end of the topic is a record of the transaction.
     cluster.transaction(name, [b"aborted"], is_committed=False)
     assert read(table(name)) == [row(1, "one")]
     with cluster.open_transaction(name, [b"open"], is_committed=False):
