@@ -98,9 +98,10 @@ def construct_operator(
     message = _read_message(node, config_type, boundary, registry)
     if message is None:
         return None
-    resolved = boundary.call(
-        "resolve", lambda: resolve_lookups(constructor.resolve(message), registry), expected=config_type
-    )
+    own = boundary.call("resolve", lambda: constructor.resolve(message), expected=config_type)
+    if own is None:
+        return None
+    resolved = boundary.call("resolve of a lookup", lambda: resolve_lookups(own, registry), expected=config_type)
     if resolved is None:
         return None
     # The constructor may have found some: a file with a password.
