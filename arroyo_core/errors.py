@@ -134,6 +134,11 @@ class ConfigError(ArroyoError):
         self.allowed = tuple(allowed)
         self.suggestion = suggestion
 
+    def within(self, parent: str) -> ConfigError:
+        """The same mistake, of a config that is the field `parent` of another."""
+        path = f"{parent}.{self.field}" if self.field else parent
+        return ConfigError(self.message, field=path, value=self.value, allowed=self.allowed, suggestion=self.suggestion)
+
 
 class PluginError(ArroyoError):
     """A plugin cannot be used: it failed to import, takes a taken name, or has another version."""

@@ -9,6 +9,7 @@ from arroyo_core.api.constructor import ConstructedOperator, OperatorConstructor
 from arroyo_core.api.context import OperatorContext, SourceContext
 from arroyo_core.api.deprecated import warn_former_name
 from arroyo_core.api.guarantee import Guarantee
+from arroyo_core.api.lookup import LookupConstructor, LookupTable
 from arroyo_core.api.operations import DataOperation, DeleteKey, DeleteTimeKey, DeleteTimeRange, DeleteValue, Insert
 from arroyo_core.api.operator import ArrowOperator, DisplayableOperator, SourceOperator, UnboundedState
 from arroyo_core.api.outages import OUTAGES, Outage, Outages, RetryPolicy
@@ -59,6 +60,8 @@ __all__ = [
     "KeyRange",
     "KeyTimeState",
     "LastKeyValueState",
+    "LookupConstructor",
+    "LookupTable",
     "Matches",
     "OperatorConstructor",
     "OperatorContext",

@@ -1,4 +1,4 @@
-"""`Registry`: which operators and UDFs there are, and who brought them."""
+"""`Registry`: which operators, lookups and UDFs there are, and who brought them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from arroyo_core.api.constructor import OperatorConstructor
+from arroyo_core.api.lookup import LookupConstructor
 from arroyo_core.errors import PluginError
 
 
@@ -35,10 +36,12 @@ APPLICATION = Origin("the application", "")
 
 
 class Registry:
-    """Maps operator names to constructors and UDF names to UDFs. A taken name is an error."""
+    """Maps names of operators and lookups to constructors, and UDF names to UDFs. A taken name is an error."""
 
     def __init__(self) -> None:
         self._constructors: dict[str, OperatorConstructor[Any]] = {}
+        self._lookups: dict[str, LookupConstructor[Any]] = {}
+        self._disputed_lookups: dict[str, str] = {}
         self._udfs: dict[str, Udf] = {}
         self._origins: dict[tuple[str, str], Origin] = {}
         self._current = APPLICATION
@@ -49,16 +52,42 @@ class Registry:
         return MappingProxyType(self._constructors)
 
     @property
+    def lookups(self) -> Mapping[str, LookupConstructor[Any]]:
+        """A read-only view."""
+        return MappingProxyType(self._lookups)
+
+    @property
     def udfs(self) -> Mapping[str, Udf]:
         """A read-only view."""
         return MappingProxyType(self._udfs)
 
     def add(self, name: str, constructor: OperatorConstructor[Any]) -> None:
         """Register an operator as `plugin.operator`; raises `PluginError` where the name is taken or malformed."""
-        if name.count(".") != 1 or not all(part.isidentifier() for part in name.split(".")):
-            raise PluginError(f"operator name {name!r} of {self._current} is not of the form 'plugin.operator'")
+        self._check_name("operator", name)
         self._claim("operator", name)
         self._constructors[name] = constructor
+
+    def add_lookup(self, name: str, constructor: LookupConstructor[Any]) -> None:
+        """Register a lookup as `plugin.lookup`; raises `PluginError` where the name is taken or malformed.
+
+        Names of lookups and of operators do not clash.
+        """
+        self._check_name("lookup", name)
+        self._claim("lookup", name)
+        self._lookups[name] = constructor
+
+    def lookup(self, name: str) -> LookupConstructor[Any]:
+        """The constructor of a lookup; raises `PluginError` saying why there is none."""
+        if name in self._disputed_lookups:
+            raise PluginError(self._disputed_lookups[name])
+        if name not in self._lookups:
+            raise PluginError(f"there is no lookup {name!r}")
+        return self._lookups[name]
+
+    def withdraw_lookup(self, name: str, reason: str) -> None:
+        """Nobody gets a lookup that two distributions claim; the name stays taken."""
+        self._lookups.pop(name, None)
+        self._disputed_lookups[name] = reason
 
     def add_udf(self, udf: Udf) -> None:
         """Register a UDF under its own name; raises `PluginError` where it is taken."""
@@ -69,6 +98,8 @@ class Registry:
         """A copy that has these functions too; raises `PluginError` naming both for a name that is taken."""
         copy = Registry()
         copy._constructors = dict(self._constructors)
+        copy._lookups = dict(self._lookups)
+        copy._disputed_lookups = dict(self._disputed_lookups)
         copy._udfs = dict(self._udfs)
         copy._origins = dict(self._origins)
         with copy.registering(origin):
@@ -84,6 +115,10 @@ class Registry:
         """The distribution that registered this operator."""
         return self._origins["operator", operator]
 
+    def lookup_origin(self, name: str) -> Origin:
+        """The distribution that registered this lookup."""
+        return self._origins["lookup", name]
+
     @contextmanager
     def registering(self, origin: Origin) -> Iterator[None]:
         """Attribute what is added inside to `origin`."""
@@ -92,6 +127,10 @@ class Registry:
             yield
         finally:
             self._current = previous
+
+    def _check_name(self, kind: str, name: str) -> None:
+        if name.count(".") != 1 or not all(part.isidentifier() for part in name.split(".")):
+            raise PluginError(f"{kind} name {name!r} of {self._current} is not of the form 'plugin.{kind}'")
 
     def _claim(self, kind: str, name: str) -> None:
         taken = self._origins.get((kind, name))

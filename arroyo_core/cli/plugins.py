@@ -53,6 +53,7 @@ def _report_text(report: PluginReport) -> str:
     if report.error:
         lines.append(f"  FAILED: {report.error}")
     lines += [f"  {operator}" for operator in report.operators]
+    lines += [f"  {lookup}  lookup" for lookup in report.lookups]
     lines += [f"  {udf}()  UDF" for udf in report.udfs]
     added = [noun for hook, noun in _ADDED.items() if hook in report.hooks]
     if added:
@@ -69,6 +70,7 @@ def _report_json(report: PluginReport) -> dict[str, object]:
         "version": report.origin.version,
         "module": report.module,
         "operators": list(report.operators),
+        "lookups": list(report.lookups),
         "udfs": list(report.udfs),
         "hooks": list(report.hooks),
         "error": report.error,

@@ -7,6 +7,7 @@ place, what is allowed and a suggestion. `arroyo_core/proto/options.proto` adds 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from types import MappingProxyType
 from typing import Any, cast
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
@@ -38,6 +39,7 @@ from arroyo_core.pipeline.field_options import (
     limit,
     writable_fields,
 )
+from arroyo_core.pipeline.lookup_configs import Lookups, named_by, pack, written_lookup
 from arroyo_core.pipeline.mistakes import Mistakes, nearest
 from arroyo_core.pipeline.secret_fields import conceal, is_secret
 from arroyo_core.pipeline.values import (
@@ -56,17 +58,24 @@ _F = FieldDescriptor
 
 
 def read_config(
-    value: YamlValue | None, message_type: type[Message], *, at: Location, what: str, mistakes: Mistakes
+    value: YamlValue | None,
+    message_type: type[Message],
+    *,
+    at: Location,
+    what: str,
+    mistakes: Mistakes,
+    lookups: Lookups = MappingProxyType({}),
 ) -> Message | None:
     """The message for a config (None or null for none), with defaults, or None when there is any mistake.
 
     `at` is the place of a mistake that has no value, `what` names the whole in messages.
+    Configs of `lookups` inside of it are read as theirs; those of unknown ones are left empty.
     Raises `OptionError` for an operator whose message cannot be used.
     """
     message = message_type()
     found = Mistakes()
     is_absent = value is None or (isinstance(value, Scalar) and value.is_null)
-    _Reader(found).read_message(None if is_absent else value, message, what=what, at=at)
+    _Reader(found, lookups).read_message(None if is_absent else value, message, what=what, at=at)
     mistakes.extend(found)
     if found or has_unresolved(value):
         return None
@@ -75,8 +84,9 @@ def read_config(
 
 
 class _Reader:
-    def __init__(self, mistakes: Mistakes) -> None:
+    def __init__(self, mistakes: Mistakes, lookups: Lookups) -> None:
         self.mistakes = mistakes
+        self.lookups = lookups
 
     def read_message(self, value: YamlValue | None, message: Message, *, what: str, at: Location) -> None:
         if is_unresolved(value):
@@ -146,7 +156,28 @@ class _Reader:
                         value=entry.key,
                     )
                     continue
-            self.read_field(entry.value, message, field, what=repr(entry.key))
+            if not named_by(field):
+                self.read_field(entry.value, message, field, what=repr(entry.key))
+        for field in fields.values():
+            if named_by(field):
+                self.read_lookup(field, message, entries, written.get(field.name))
+
+    def read_lookup(
+        self, field: FieldDescriptor, message: Message, entries: Sequence[Entry], written: Entry | None
+    ) -> None:
+        """The config of the lookup that is named beside it: read even if it is not written, for what it needs."""
+        holder = getattr(message, field.name)
+        if written is not None:
+            holder.SetInParent()
+        name = written_lookup(field, entries)
+        constructor = self.lookups.get(name.text) if name is not None else None
+        if name is None or constructor is None:
+            return
+        config = constructor.config_type()
+        value = written.value if written is not None else None
+        self.read_message(value, config, what=f"the config of {name.text}", at=name.at)
+        apply_defaults(config)
+        pack(config, holder)
 
     def read_field(self, value: YamlValue, message: Message, field: FieldDescriptor, *, what: str) -> None:
         if is_unresolved(value):

@@ -9,7 +9,7 @@ from typing import cast
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 
-from arroyo_core.api import ArroyoSchema, ConstructedOperator, DisplayableOperator, Guarantee
+from arroyo_core.api import ArroyoSchema, ConstructedOperator, DisplayableOperator, Guarantee, Registry
 from arroyo_core.api.registry import APPLICATION
 from arroyo_core.errors import PluginError
 from arroyo_core.pipeline.config import read_config
@@ -17,6 +17,7 @@ from arroyo_core.pipeline.environment import Environment
 from arroyo_core.pipeline.field_options import OptionError
 from arroyo_core.pipeline.foreign import PluginBoundary
 from arroyo_core.pipeline.guarantees import NodeGuarantee
+from arroyo_core.pipeline.lookup_configs import resolve_lookups
 from arroyo_core.pipeline.mistakes import Mistakes, nearest
 from arroyo_core.pipeline.plan import Setting
 from arroyo_core.pipeline.resolution import encode_config, warn_of_changed_config
@@ -91,18 +92,23 @@ def construct_operator(
     if not (isinstance(config_type, type) and issubclass(config_type, Message)):
         boundary.add_fault("its constructor's config_type is not a protobuf message class")
         return None
-    hide_written(node.config, cast(Descriptor, config_type.DESCRIPTOR), environment, mistakes)
-    message = _read_message(node, config_type, boundary)
+    registry = plugins.registry
+    descriptor = cast(Descriptor, config_type.DESCRIPTOR)
+    hide_written(node.config, descriptor, environment, mistakes, lookups=registry.lookups)
+    message = _read_message(node, config_type, boundary, registry)
     if message is None:
         return None
-    resolved = boundary.call("resolve", lambda: constructor.resolve(message), expected=config_type)
+    own = boundary.call("resolve", lambda: constructor.resolve(message), expected=config_type)
+    if own is None:
+        return None
+    resolved = boundary.call("resolve of a lookup", lambda: resolve_lookups(own, registry), expected=config_type)
     if resolved is None:
         return None
     # The constructor may have found some: a file with a password.
     hide_values(resolved, environment.redaction)
     before = encode_config(resolved)
     constructed = boundary.call(
-        "with_config", lambda: constructor.with_config(resolved, plugins.registry), expected=ConstructedOperator
+        "with_config", lambda: constructor.with_config(resolved, registry), expected=ConstructedOperator
     )
     if constructed is None:
         return None
@@ -112,11 +118,17 @@ def construct_operator(
     return _describe(node, constructed, config_type, config, boundary)
 
 
-def _read_message(node: NodeSpec, config_type: type[Message], boundary: PluginBoundary) -> Message | None:
-    at = node.operator_at
+def _read_message(
+    node: NodeSpec, config_type: type[Message], boundary: PluginBoundary, registry: Registry
+) -> Message | None:
     try:
         return read_config(
-            node.config, config_type, at=at, what=f"the config of {node.operator}", mistakes=boundary.mistakes
+            node.config,
+            config_type,
+            at=node.operator_at,
+            what=f"the config of {node.operator}",
+            mistakes=boundary.mistakes,
+            lookups=registry.lookups,
         )
     except OptionError as error:
         boundary.add_fault(str(error))

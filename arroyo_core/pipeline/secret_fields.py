@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, cast
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -17,6 +18,7 @@ from google.protobuf.message import Message
 from arroyo_core.pipeline.document import Entry, Scalar, YamlList, YamlMap, YamlValue
 from arroyo_core.pipeline.environment import REFERENCE, Environment
 from arroyo_core.pipeline.field_options import has_option, is_map, writable_fields
+from arroyo_core.pipeline.lookup_configs import Lookups, named_by, unpack, written_lookup
 from arroyo_core.pipeline.mistakes import Mistakes, nearest
 from arroyo_core.pipeline.redaction import HIDDEN, Redaction
 from arroyo_core.pipeline.wellknown import WELL_KNOWN
@@ -51,21 +53,42 @@ def is_secret(field: FieldDescriptor) -> bool:
     return has_option(field, options_pb2.secret)
 
 
-def find_secrets(config: YamlValue | None, descriptor: Descriptor) -> Iterator[SecretScalar]:
-    """Every value that a config has in secret fields, those of fields whose name is nearly theirs too."""
+def find_secrets(
+    config: YamlValue | None, descriptor: Descriptor, lookups: Lookups = MappingProxyType({})
+) -> Iterator[SecretScalar]:
+    """Every value that a config has in secret fields, those of fields whose name is nearly theirs too.
+
+    In configs of `lookups`, too; in the config of an unknown one what is under a name such as `password`.
+    """
     fields = writable_fields(descriptor)
     by_key = {field.json_name: field for field in fields.values()} | fields
     for entry in config.entries if isinstance(config, YamlMap) else ():
         field = by_key.get(entry.key) or by_key.get(nearest(entry.key, by_key) or "")
-        if field is not None:
-            yield from _in_field(entry, field)
+        if field is not None and named_by(field):
+            name = written_lookup(field, cast(YamlMap, config).entries)
+            constructor = lookups.get(name.text) if name is not None else None
+            if constructor is not None:
+                yield from find_secrets(entry.value, cast(Descriptor, constructor.config_type.DESCRIPTOR), lookups)
+            else:
+                yield from (
+                    found
+                    for found in _all_scalars(entry.value, None, is_map=True)
+                    if found.setting is not None and is_secret_name(found.setting)
+                )
+        elif field is not None:
+            yield from _in_field(entry, field, lookups)
 
 
 def hide_written(
-    config: YamlValue | None, descriptor: Descriptor, environment: Environment, mistakes: Mistakes
+    config: YamlValue | None,
+    descriptor: Descriptor,
+    environment: Environment,
+    mistakes: Mistakes,
+    *,
+    lookups: Lookups = MappingProxyType({}),
 ) -> None:
     """Keep the values of secret fields, and the lines that hold them, out of everything that is shown from now on."""
-    for secret in find_secrets(config, descriptor):
+    for secret in find_secrets(config, descriptor, lookups):
         _hide(environment.redaction, secret.value.text, secret.setting)
         if secret.is_in_clear:
             mistakes.hide_line(secret.value.at)
@@ -86,13 +109,13 @@ def conceal(value: YamlValue) -> YamlValue:
     return value if value.is_null or _is_reference(value.written) else replace(value, written=HIDDEN)
 
 
-def _in_field(entry: Entry, field: FieldDescriptor) -> Iterator[SecretScalar]:
+def _in_field(entry: Entry, field: FieldDescriptor, lookups: Lookups) -> Iterator[SecretScalar]:
     message = field.message_type
     if is_secret(field):
         yield from _all_scalars(entry.value, None, is_map=is_map(field))
     elif message is not None and not is_map(field) and message.full_name not in WELL_KNOWN:
         for item in entry.value.items if isinstance(entry.value, YamlList) else [entry.value]:
-            yield from find_secrets(item, message)
+            yield from find_secrets(item, message, lookups)
 
 
 def _all_scalars(value: YamlValue, setting: str | None, *, is_map: bool) -> Iterator[SecretScalar]:
@@ -120,7 +143,10 @@ def _texts(message: Message, *, is_inside: bool = False) -> Iterator[tuple[str, 
                 yield from ((str(each), str(name)) for name, each in cast(Mapping[Any, Any], value).items())
             continue
         for each in value if field.is_repeated else [value]:
-            if isinstance(each, Message):
+            if isinstance(each, Message) and named_by(field):
+                held = unpack(each)
+                yield from _texts(held, is_inside=is_inside or is_secret(field)) if held is not None else ()
+            elif isinstance(each, Message):
                 yield from _texts(each, is_inside=is_inside or is_secret(field))
             elif (is_inside or is_secret(field)) and isinstance(each, str):
                 yield each, None

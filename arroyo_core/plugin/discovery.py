@@ -31,6 +31,7 @@ class PluginReport:
     origin: Origin
     module: str
     operators: tuple[str, ...] = ()
+    lookups: tuple[str, ...] = ()
     udfs: tuple[str, ...] = ()
     #: The hooks that it implements.
     hooks: tuple[str, ...] = ()
@@ -184,6 +185,12 @@ class _Loader:
                 except PluginError as error:
                     self.conflicts[name] = str(error)
                     conflicts.append(str(error))
+            for name, lookup in staged.lookups.items():
+                try:
+                    self.registry.add_lookup(name, lookup)
+                except PluginError as error:
+                    self.registry.withdraw_lookup(name, str(error))
+                    conflicts.append(str(error))
             for udf in staged.udfs.values():
                 try:
                     self.registry.add_udf(_attributed(udf, report.origin))
@@ -192,6 +199,7 @@ class _Loader:
         return replace(
             report,
             operators=tuple(sorted(staged.constructors)),
+            lookups=tuple(sorted(staged.lookups)),
             udfs=tuple(sorted(staged.udfs)),
             error="; ".join(conflicts) or None,
         )

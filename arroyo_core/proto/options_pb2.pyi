@@ -25,3 +25,5 @@ DEFAULT_FIELD_NUMBER: _ClassVar[int]
 default: _descriptor.FieldDescriptor
 SECRET_FIELD_NUMBER: _ClassVar[int]
 secret: _descriptor.FieldDescriptor
+CONFIG_OF_FIELD_NUMBER: _ClassVar[int]
+config_of: _descriptor.FieldDescriptor

@@ -128,3 +128,37 @@ def test_discovery_imports_no_client_library_and_no_spark():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+LOOKUP = """
+from google.protobuf import struct_pb2
+from arroyo_core.api import LookupConstructor
+from arroyo_core.plugin import hookimpl
+
+class Constructor(LookupConstructor):
+    config_type = struct_pb2.Struct
+    def with_config(self, config, registry): raise NotImplementedError
+
+@hookimpl
+def arroyo_register(registry):
+    registry.add_lookup("acme.lookup", Constructor())
+"""
+
+
+def test_lookups_are_registered_and_reported(install):
+    plugins = discover([install("acme", LOOKUP)])
+    assert report_on(plugins, "acme").lookups == ("acme.lookup",)
+    assert str(plugins.registry.lookup_origin("acme.lookup")) == "dist-acme 1.0"
+
+
+def test_a_plugin_that_fails_after_its_lookup_registers_nothing(install):
+    plugins = discover([install("acme", LOOKUP + "    raise RuntimeError('no')\n")])
+    assert report_on(plugins, "acme").error == "RuntimeError: no"
+    assert not plugins.registry.lookups
+
+
+def test_a_lookup_that_two_distributions_claim_is_nobodys(install):
+    plugins = discover([install("acme", LOOKUP), install("acme2", LOOKUP)])
+    assert "registered twice: by dist-acme 1.0 and by dist-acme2 1.0" in report_on(plugins, "acme2").error
+    with pytest.raises(PluginError, match="registered twice"):
+        plugins.registry.lookup("acme.lookup")

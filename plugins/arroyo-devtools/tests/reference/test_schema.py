@@ -191,3 +191,17 @@ def test_an_operator_of_a_plugin_that_is_not_installed_is_the_only_mistake(probl
 def test_fields_that_exclude_each_other_are_told_where_both_are_written(problems, config, is_valid):
     node = f"  - {{id: w, operator: std.watermark, inputs: [s], config: {config}}}"
     assert (problems(f"name: x\nnodes:\n{node}\n") == []) == is_valid
+
+
+@pytest.mark.parametrize(
+    ("table", "is_refused"),
+    [
+        ("{lookup: kafka.lookup, config: {bootstrap_servers: b, topic: t, format: json, schema: {id: int64}}}", False),
+        ("{lookup: kafka.lookup, config: {bootstrap_servers: b, topci: t, format: json}}", True),
+        ("{lookup: kafka.lookup, config: {bootstrap_servers: b}}", True),
+        ("{lookup: elsewhere.lookup, config: {anything: 7}}", False),
+    ],
+)
+def test_the_config_of_a_lookup_has_the_fields_of_that_lookup(problems, table, is_refused):
+    node = f"{{id: n, operator: std.lookup_join, inputs: [m], config: {{on: [{{left: id}}], table: {table}}}}}"
+    assert bool(problems(f"name: p\nnodes: [{node}]\n".encode())) == is_refused

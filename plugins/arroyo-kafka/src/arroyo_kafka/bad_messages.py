@@ -51,16 +51,15 @@ class BadMessages:
 
     def add(self, message: Message, error: str) -> None:
         """Take one bad message; raises `DataError` where the policy is to fail."""
-        where = describe_place(message)
         if self._policy is BadData.FAIL:
-            raise DataError(f"{where}: {error}: {_shown(message.value() or b'')}")
+            raise DataError(describe_bad(message, error))
         self._count += 1
         self._ctx.count(COUNTER)
         if self._policy is BadData.DEAD_LETTER:
             self._hold(message, DataError(error))
         elif self._count == 1:
             # One example an epoch; the counter tells how many.
-            self._ctx.warn(f"dropped a bad message: {where}: {error}: {_shown(message.value() or b'')}")
+            self._ctx.warn(f"dropped a bad message: {describe_bad(message, error)}")
 
     def close(self) -> StagedFile | None:
         """The file of this epoch, if there is one."""
@@ -106,6 +105,11 @@ class BadMessages:
 def describe_place(message: Message) -> str:
     """`orders[3]@17`: topic, partition and offset."""
     return f"{Partition(message.topic() or '', message.partition() or 0)}@{message.offset()}"
+
+
+def describe_bad(message: Message, error: str) -> str:
+    """Where a bad message is, what is wrong, and its value, or how it begins."""
+    return f"{describe_place(message)}: {error}: {_shown(message.value() or b'')}"
 
 
 @cache

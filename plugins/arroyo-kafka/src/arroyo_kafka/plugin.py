@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from arroyo_core.api import ConstructedOperator, OperatorConstructor, Registry
+from arroyo_core.api import ConstructedOperator, LookupConstructor, LookupTable, OperatorConstructor, Registry
 from arroyo_core.plugin import hookimpl
-from arroyo_kafka.kafka_pb2 import SinkConfig, SourceConfig
+from arroyo_kafka.kafka_pb2 import LookupConfig, SinkConfig, SourceConfig
 
 if TYPE_CHECKING:
     from arroyo_core.cli.commands import Commands
@@ -49,10 +49,27 @@ class SinkConstructor(OperatorConstructor[SinkConfig]):
         return ConstructedOperator.from_operator(make_sink(check_sink(config)))
 
 
+class TopicLookupConstructor(LookupConstructor[LookupConfig]):
+    """Makes `kafka.lookup`. The resolved config has the format's settings with the content of their files."""
+
+    config_type = LookupConfig
+
+    def resolve(self, config: LookupConfig) -> LookupConfig:
+        from arroyo_kafka.lookup import resolve_lookup
+
+        return resolve_lookup(config)
+
+    def with_config(self, config: LookupConfig, registry: Registry) -> LookupTable:
+        from arroyo_kafka.lookup import KafkaLookup, check_lookup
+
+        return KafkaLookup(check_lookup(config))
+
+
 @hookimpl
 def arroyo_register(registry: Registry) -> None:
     registry.add("kafka.source", SourceConstructor())
     registry.add("kafka.sink", SinkConstructor())
+    registry.add_lookup("kafka.lookup", TopicLookupConstructor())
 
 
 @hookimpl

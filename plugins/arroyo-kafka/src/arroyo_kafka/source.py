@@ -22,6 +22,7 @@ from arroyo_core.api.updating import with_updating
 from arroyo_core.errors import ArroyoError
 from arroyo_core.state import global_table_config
 from arroyo_kafka.bad_messages import BadMessages
+from arroyo_kafka.client import Client
 from arroyo_kafka.cluster import Cluster, InterruptedByControl
 from arroyo_kafka.decoding import MessageDecoder
 from arroyo_kafka.open_consumers import OpenConsumer, open_consumers
@@ -181,8 +182,12 @@ class KafkaSource(SourceOperator):
 def make_consumer(settings: SourceSettings, group: str) -> Consumer:
     """A consumer that reads as a source does; it takes no part in the group."""
     level = "read_committed" if settings.is_read_committed else "read_uncommitted"
-    own = {**_OWN_SETTINGS, "group.id": group, "isolation.level": level}
-    return settings.client.consumer(own, defaults=_DEFAULTS)
+    return make_reading_consumer(settings.client, {"group.id": group, "isolation.level": level})
+
+
+def make_reading_consumer(client: Client, own: Mapping[str, str]) -> Consumer:
+    """A consumer that commits nothing and says where partitions end, with these settings beside."""
+    return client.consumer({**_OWN_SETTINGS, **own}, defaults=_DEFAULTS)
 
 
 def _finish_type(ctx: SourceContext) -> SourceFinishType:

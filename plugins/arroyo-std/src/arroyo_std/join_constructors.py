@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from arroyo_core.api import ConstructedOperator, OperatorConstructor, Registry
+from arroyo_core.api import ConstructedOperator, LookupTable, OperatorConstructor, Registry, with_defaults
 from arroyo_core.api.units import parse_duration_us
 from arroyo_core.api.urls import absolute_url
-from arroyo_core.errors import ConfigError
+from arroyo_core.errors import ConfigError, PluginError
+from arroyo_core.plugin import known_elsewhere
 from arroyo_std import join_pb2, std_pb2
 from arroyo_std.join_pb2 import (
     AsofJoinConfig,
@@ -145,34 +146,84 @@ class LookupJoinConstructor(OperatorConstructor[LookupJoinConfig]):
         return resolved
 
     def with_config(self, config: LookupJoinConfig, registry: Registry) -> ConstructedOperator:
-        from arroyo_std.joins.lookup_join import LookupJoin
-        from arroyo_std.joins.lookup_table import TableFormat, table_source
+        from arroyo_std.joins.lookup_join import LookupJoin, NamedLookup
 
         table, cache = config.table, config.cache
-        # The planner checks this for YAML; configs that are made in code come here unchecked.
-        if not table.path:
-            raise ConfigError("'path' is missing: give a file or a folder", field="table.path")
-        formats = (None, *TableFormat)
-        if not 0 <= table.format < len(formats):
-            raise ConfigError("no such format", field="table.format", value=table.format, allowed=[*TableFormat])
+        source = looked_up_table(table, registry) if table.lookup else file_table(table)
+        lookup = NamedLookup(table.lookup, registry.lookup_origin(table.lookup)) if table.lookup else None
         if cache.max_bytes <= 0:
             raise ConfigError("the size must be more than zero", field="cache.max_bytes", value=cache.max_bytes)
         check_positive(cache.ttl, "cache.ttl")
         check_keeps_left_only(config.type)
-        source = table_source(
-            path=absolute_url(table.path),
-            table_format=formats[table.format],
-            storage_options=table.storage_options,
-            columns=table.columns,
-        )
         return ConstructedOperator.from_operator(
             LookupJoin(
                 join_settings(config.type, config.on, config.prefixes),
                 source,
                 max_bytes=cache.max_bytes,
                 ttl_us=cache.ttl,
+                lookup=lookup,
             )
         )
+
+
+def file_table(table: join_pb2.LookupTable) -> LookupTable:
+    """The table at `path`; raises `ConfigError`."""
+    from arroyo_std.joins.lookup_table import TableFormat, table_source
+
+    if not table.path:
+        raise ConfigError(
+            "the table is missing: give 'path', a file or a folder, or 'lookup', which reads it", field="table.path"
+        )
+    if table.HasField("config"):
+        raise ConfigError("'config' is that of a lookup: give 'lookup', too", field="table.config")
+    formats = (None, *TableFormat)
+    # The planner checks this for YAML; configs that are made in code come here unchecked.
+    if not 0 <= table.format < len(formats):
+        raise ConfigError("no such format", field="table.format", value=table.format, allowed=[*TableFormat])
+    return table_source(
+        path=absolute_url(table.path),
+        table_format=formats[table.format],
+        storage_options=table.storage_options,
+        columns=table.columns,
+    )
+
+
+def looked_up_table(table: join_pb2.LookupTable, registry: Registry) -> LookupTable:
+    """The table that the lookup of another distribution reads; raises `ConfigError`, also for what only files have."""
+    for field in ("path", "format", "storage_options", "columns"):
+        if getattr(table, field):
+            raise ConfigError(
+                f"{field!r} is about files, and 'lookup' reads the table: give one of 'path' and 'lookup'",
+                field=f"table.{field}",
+            )
+    try:
+        constructor = registry.lookup(table.lookup)
+    except PluginError as error:
+        raise unknown_lookup(table.lookup, error, registry) from error
+    config = constructor.config_type()
+    if table.HasField("config") and not table.config.Unpack(config):
+        raise ConfigError(
+            f"this is the config of a {table.config.TypeName()}, and {table.lookup} has a "
+            f"{constructor.config_type.DESCRIPTOR.full_name}",
+            field="table.config",
+        )
+    try:
+        return constructor.with_config(with_defaults(config), registry)
+    except ConfigError as error:
+        raise error.within("table.config") from error
+
+
+def unknown_lookup(name: str, error: PluginError, registry: Registry) -> ConfigError:
+    prefix = name.partition(".")[0]
+    distribution = known_elsewhere("operators").get(prefix)
+    is_installed = any(each.partition(".")[0] == prefix for each in registry.constructors)
+    hint = f"; it needs the plugin {distribution}: pip install {distribution}"
+    return ConfigError(
+        error.message + (hint if distribution and not is_installed else ""),
+        field="table.lookup",
+        value=name,
+        allowed=sorted(registry.lookups),
+    )
 
 
 def check_keeps_left_only(type_number: int) -> None:

@@ -1,5 +1,6 @@
 from arroyo_core.proto import options_pb2 as _options_pb2
 from arroyo_std import std_pb2 as _std_pb2
+from google.protobuf import any_pb2 as _any_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -116,7 +117,7 @@ class AsofJoinConfig(_message.Message):
     def __init__(self, on: _Optional[_Iterable[_Union[JoinKey, _Mapping]]] = ..., tolerance: _Optional[int] = ..., direction: _Optional[_Union[AsofDirection, str]] = ..., type: _Optional[_Union[JoinType, str]] = ..., late: _Optional[_Union[_std_pb2.Late, str]] = ..., prefixes: _Optional[_Union[JoinPrefixes, _Mapping]] = ...) -> None: ...
 
 class LookupTable(_message.Message):
-    __slots__ = ("path", "format", "storage_options", "columns")
+    __slots__ = ("path", "format", "storage_options", "columns", "lookup", "config")
     class Format(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         FORMAT_UNSPECIFIED: _ClassVar[LookupTable.Format]
@@ -138,11 +139,15 @@ class LookupTable(_message.Message):
     FORMAT_FIELD_NUMBER: _ClassVar[int]
     STORAGE_OPTIONS_FIELD_NUMBER: _ClassVar[int]
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    LOOKUP_FIELD_NUMBER: _ClassVar[int]
+    CONFIG_FIELD_NUMBER: _ClassVar[int]
     path: str
     format: LookupTable.Format
     storage_options: _containers.ScalarMap[str, str]
     columns: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, path: _Optional[str] = ..., format: _Optional[_Union[LookupTable.Format, str]] = ..., storage_options: _Optional[_Mapping[str, str]] = ..., columns: _Optional[_Iterable[str]] = ...) -> None: ...
+    lookup: str
+    config: _any_pb2.Any
+    def __init__(self, path: _Optional[str] = ..., format: _Optional[_Union[LookupTable.Format, str]] = ..., storage_options: _Optional[_Mapping[str, str]] = ..., columns: _Optional[_Iterable[str]] = ..., lookup: _Optional[str] = ..., config: _Optional[_Union[_any_pb2.Any, _Mapping]] = ...) -> None: ...
 
 class LookupCache(_message.Message):
     __slots__ = ("max_bytes", "ttl")

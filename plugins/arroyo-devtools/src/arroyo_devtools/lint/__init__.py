@@ -29,7 +29,7 @@ def lint_pipeline(pipeline: PlannedPipeline, *, plugins: PluginSet) -> list[Find
     ]
     mistakes.raise_if_any()
     hidden = {(finding.at.file, finding.at.line) for finding in found if not finding.shows_line}
-    hidden |= {(at.file, at.line) for at in secret_places(pipeline)}
+    hidden |= {(at.file, at.line) for at in secret_places(pipeline, plugins)}
     # Also for what else is found in a line with a secret, silenced or not.
     found = [replace(one, shows_line=(one.at.file, one.at.line) not in hidden) for one in found]
     left = silence(found, pipeline.written.texts)

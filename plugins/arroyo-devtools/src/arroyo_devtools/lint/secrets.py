@@ -46,11 +46,12 @@ def lint_secrets(pipeline: PlannedPipeline, plugins: PluginSet) -> Iterator[Find
             yield finding
 
 
-def secret_places(pipeline: PlannedPipeline) -> Iterator[Location]:
+def secret_places(pipeline: PlannedPipeline, plugins: PluginSet) -> Iterator[Location]:
     """Where the file has values of fields that operators mark as secret: their lines are not repeated."""
     for operator in pipeline.operators.values():
         descriptor = cast(Descriptor, operator.config_type.DESCRIPTOR)
-        yield from (found.value.at for found in find_secrets(operator.spec.config, descriptor) if found.is_in_clear)
+        secrets = find_secrets(operator.spec.config, descriptor, plugins.registry.lookups)
+        yield from (found.value.at for found in secrets if found.is_in_clear)
 
 
 def _in_pipeline(root: YamlValue, plugins: PluginSet) -> Iterator[Finding]:
@@ -75,15 +76,15 @@ def _in_node(node: YamlValue, plugins: PluginSet) -> Iterator[Finding]:
     for entry in node.entries:
         if entry.key == "config" and operator is not None and isinstance(operator.value, Scalar):
             descriptor = cast(Descriptor, plugins.constructor(operator.value.text).config_type.DESCRIPTOR)
-            yield from _in_secret_fields(entry.value, descriptor)
+            yield from _in_secret_fields(entry.value, descriptor, plugins)
             yield from _in_config(entry.value, descriptor)
         else:
             yield from _in_value(entry.value)
 
 
-def _in_secret_fields(config: YamlValue, message: Descriptor) -> Iterator[Finding]:
+def _in_secret_fields(config: YamlValue, message: Descriptor, plugins: PluginSet) -> Iterator[Finding]:
     """What operators mark as secret. A map of settings has others as well, which are told apart by their names."""
-    for secret in find_secrets(config, message):
+    for secret in find_secrets(config, message, plugins.registry.lookups):
         name = secret.setting
         if secret.is_in_clear and not secret.value.is_parameter and (name is None or is_secret_name(name)):
             what = "a secret of the operator" if name is None else repr(name)

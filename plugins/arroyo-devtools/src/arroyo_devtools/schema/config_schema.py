@@ -19,6 +19,7 @@ from arroyo_core.pipeline.field_options import (
     limit,
     writable_fields,
 )
+from arroyo_core.pipeline.lookup_configs import named_by
 from arroyo_core.pipeline.scalar_schemas import Schema, nullable
 from arroyo_core.pipeline.secret_fields import is_secret
 from arroyo_core.pipeline.wellknown import WELL_KNOWN
@@ -66,7 +67,30 @@ class ConfigSchemas:
         schema: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
         if others:
             schema["patternProperties"] = others
-        return schema | _required_keywords(descriptor) | _exclusions(descriptor)
+        schema |= _required_keywords(descriptor) | _exclusions(descriptor)
+        for field in fields.values():
+            if named_by(field):
+                schema["allOf"] = [*schema.get("allOf", []), *self._lookup_configs(field)]
+        return schema
+
+    def _lookup_configs(self, field: FieldDescriptor) -> list[Schema]:
+        """What a field holds that is the config of a lookup, for each lookup that may be named beside it."""
+        name = named_by(field)
+        return [
+            {
+                "if": {"required": [name], "properties": {name: scalars.one_of([offer.name], [])}},
+                "then": {"properties": {field.name: {"$ref": f"#/definitions/{self._lookup_config(offer)}"}}},
+            }
+            for offer in self._offers.lookups()
+        ]
+
+    def _lookup_config(self, offer: Offer) -> str:
+        name = offer.descriptor.full_name
+        if name not in self._definitions:
+            self._definitions[name] = {}
+            made = ConfigSchemas(offer.comments, self._offers, self._definitions)
+            self._definitions[name] = made.config(offer.descriptor)
+        return name
 
     def _described(self, field: FieldDescriptor, above: tuple[str, ...]) -> Schema:
         text = read_field_text(self._comments.get(field.full_name, ""))

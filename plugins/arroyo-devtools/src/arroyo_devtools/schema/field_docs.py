@@ -19,6 +19,7 @@ from arroyo_core.pipeline.field_options import (
     limit,
     writable_fields,
 )
+from arroyo_core.pipeline.lookup_configs import named_by
 from arroyo_core.pipeline.secret_fields import is_secret
 from arroyo_core.pipeline.wellknown import WELL_KNOWN
 from arroyo_core.plugin import hookspec
@@ -92,12 +93,20 @@ def field_choices(field: FieldDescriptor, comments: Mapping[str, str], offers: O
     hook = offering_hook(field)
     if hook:
         return [ChoiceDoc(name=offer.name, description=offer.text.summary) for offer in offers.of(hook)], False
+    if _names_lookup(field):
+        return [ChoiceDoc(name=offer.name, description=offer.text.summary) for offer in offers.lookups()], True
     for option in (options_pb2.choices, options_pb2.suggestions):
         enum = choices_of(field, option)
         if enum is not None:
             names = {value.name: value.number for value in enum.values}
             return describe_choices(enum, names, comments), option is options_pb2.suggestions
     return [], False
+
+
+def _names_lookup(field: FieldDescriptor) -> bool:
+    """Whether a field beside it holds the config of the lookup that it names."""
+    beside = field.containing_type.fields if field.containing_type is not None else ()
+    return any(named_by(other) == field.name for other in beside)
 
 
 def offering_hook(field: FieldDescriptor) -> str:

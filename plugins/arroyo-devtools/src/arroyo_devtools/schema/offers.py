@@ -45,15 +45,24 @@ class Offers:
             self._known[hook] = sorted(found, key=lambda offer: offer.name)
         return self._known[hook]
 
+    def lookups(self) -> Sequence[Offer]:
+        """The lookups that are registered, sorted by name; their settings are their configs."""
+        registry = self._plugins.registry
+        return [
+            _offer(name, registry.lookup_origin(name), registry.lookup(name), registry.lookup(name).config_type)
+            for name in sorted(registry.lookups)
+        ]
+
 
 def _describe(item: Any, origin: Origin) -> Offer:
+    return _offer(item.name, origin, item, item.settings_type)
+
+
+def _offer(name: str, origin: Origin, item: object, settings_type: type[Message]) -> Offer:
     """The text is the comment of the settings, else the docstring of the object's own class."""
-    comments = read_comments(item.settings_type)
-    text = comments.get(item.settings_type.DESCRIPTOR.full_name) or inspect.cleandoc(type(item).__doc__ or "")
+    comments = read_comments(settings_type)
+    full_name = cast(Descriptor, settings_type.DESCRIPTOR).full_name
+    text = comments.get(full_name) or inspect.cleandoc(type(item).__doc__ or "")
     return Offer(
-        name=item.name,
-        origin=origin,
-        text=read_operator_text(text),
-        settings_type=item.settings_type,
-        comments=comments,
+        name=name, origin=origin, text=read_operator_text(text), settings_type=settings_type, comments=comments
     )

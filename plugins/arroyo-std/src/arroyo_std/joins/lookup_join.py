@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -12,25 +13,48 @@ from arroyo_core.api import (
     ArrowOperator,
     ArroyoSchema,
     DisplayableOperator,
+    LookupTable,
     OperatorContext,
+    Origin,
 )
 from arroyo_core.api.units import format_duration_us
 from arroyo_core.api.updating import UPDATING_META
 from arroyo_core.errors import ConfigError, DataError, ExternalError
 from arroyo_std.joins.layout import LEFT, RIGHT, JoinLayout, JoinSettings
-from arroyo_std.joins.lookup_table import PROCESS_CACHE, LookupIndex, TableSource
+from arroyo_std.joins.lookup_table import PROCESS_CACHE, LookupIndex
 from arroyo_std.joins.pairs import shared_codes
 from arroyo_std.joins.timed import emit
 
 
+@dataclass(frozen=True, slots=True)
+class NamedLookup:
+    """What reads a table, and the distribution that brought it."""
+
+    name: str
+    origin: Origin
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.origin}"
+
+
 class LookupJoin(ArrowOperator):
-    """Looks every row up in a table that is read from files, and read again when it is too old.
+    """Looks every row up in a table that is read as a whole, and read again when it is too old.
 
     Keeps no state: what a row finds depends on when it is looked up.
     """
 
-    def __init__(self, settings: JoinSettings, source: TableSource, *, max_bytes: int, ttl_us: int) -> None:
+    def __init__(
+        self,
+        settings: JoinSettings,
+        source: LookupTable,
+        *,
+        max_bytes: int,
+        ttl_us: int,
+        lookup: NamedLookup | None = None,
+    ) -> None:
+        """`lookup` is what reads a table that is not in files."""
         self._settings = settings
+        self._lookup = lookup
         self._source = source
         self._max_bytes = max_bytes
         self._ttl_us = ttl_us
@@ -41,8 +65,13 @@ class LookupJoin(ArrowOperator):
     def output_schema(self, inputs: Sequence[ArroyoSchema]) -> ArroyoSchema:
         try:
             schema = self._source.schema()
+        except ConfigError as error:
+            if self._lookup is None:
+                raise
+            raise error.within("table.config") from error
         except ExternalError as error:
-            raise ConfigError(error.message, field="table.path", value=self._source.path) from error
+            field = "table.config" if self._lookup else "table.path"
+            raise ConfigError(error.message, field=field, value=self._source.name()) from error
         return self._stream(self._make_layout(inputs[0], schema), inputs[0])
 
     def guarantee_reason(self) -> str:
@@ -50,7 +79,9 @@ class LookupJoin(ArrowOperator):
 
     def display(self) -> DisplayableOperator:
         on = ", ".join(f"{pair.left} = {pair.right}" for pair in self._settings.on)
-        fields = [("type", str(self._settings.type)), ("on", on), ("table", self._source.path)]
+        fields = [("type", str(self._settings.type)), ("on", on), ("table", self._source.name())]
+        if self._lookup is not None:
+            fields.append(("lookup", str(self._lookup)))
         return DisplayableOperator(self.name(), [*fields, ("ttl", format_duration_us(self._ttl_us))])
 
     def on_start(self, ctx: OperatorContext) -> None:
@@ -59,7 +90,7 @@ class LookupJoin(ArrowOperator):
         found = self._stream(self._layout, ctx.input_schemas[0])
         if not found.schema.equals(ctx.output_schema.schema):
             raise DataError(
-                f"the columns of the table {self._source.path!r} are not those that the pipeline was planned with: "
+                f"the columns of the table {self._source.name()!r} are not those that the pipeline was planned with: "
                 "start it again to take them"
             )
 

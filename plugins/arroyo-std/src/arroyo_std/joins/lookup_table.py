@@ -1,9 +1,9 @@
-"""Tables that rows are looked up in: read as a whole from files, indexed by key, and kept in the process."""
+"""Tables that rows are looked up in: read as a whole, from files or otherwise, indexed by key, kept in the process."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from arroyo_core.api import LookupTable
 from arroyo_core.api.hashing import Hashes, hash_columns
 from arroyo_core.api.units import format_bytes
 from arroyo_core.errors import ConfigError, DataError, ExternalError
@@ -33,13 +34,19 @@ class TableFormat(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableSource:
-    """Where a table is. Storage options may hold secrets, and are not shown."""
+class TableSource(LookupTable):
+    """A table in files. Storage options may hold secrets, and are not shown."""
 
     path: str
     format: TableFormat
     storage_options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     columns: tuple[str, ...] = ()
+
+    def name(self) -> str:
+        return self.path
+
+    def cache_key(self) -> Hashable:
+        return self
 
     def schema(self) -> pa.Schema:
         """The columns in plain types, read from the files.
@@ -147,32 +154,33 @@ class TableCache:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._tables: dict[object, LoadedTable] = {}
-        self._schemas: dict[TableSource, tuple[pa.Schema, int]] = {}
+        self._tables: dict[Hashable, LoadedTable] = {}
+        self._schemas: dict[Hashable, tuple[pa.Schema, int]] = {}
 
-    def schema(self, source: TableSource, *, now_us: int, ttl_us: int) -> pa.Schema:
+    def schema(self, source: LookupTable, *, now_us: int, ttl_us: int) -> pa.Schema:
         """The columns of the table as they were not more than `ttl_us` ago."""
+        key = source.cache_key()
         with self._lock:
-            known = self._schemas.pop(source, None)
+            known = self._schemas.pop(key, None)
             if known is None or not 0 <= now_us - known[1] < ttl_us:
                 known = (source.schema(), now_us)
-            self._schemas[source] = known
+            self._schemas[key] = known
             while len(self._schemas) > CACHED_TABLES:
                 del self._schemas[next(iter(self._schemas))]
             return known[0]
 
     def get(
-        self, source: TableSource, schema: pa.Schema, keys: tuple[str, ...], *, now_us: int, ttl_us: int, max_bytes: int
+        self, source: LookupTable, schema: pa.Schema, keys: tuple[str, ...], *, now_us: int, ttl_us: int, max_bytes: int
     ) -> LoadedTable:
         """The table as it was not more than `ttl_us` ago."""
-        key = (source, keys, schema.to_string(), max_bytes)
+        key = (source.cache_key(), keys, schema.to_string(), max_bytes)
         # One reader at a time: subtasks that need the same table then find it.
         with self._lock:
             known = self._tables.get(key)
             if known is not None and 0 <= now_us - known.loaded_us < ttl_us:
                 return known
             self._tables.pop(key, None)
-            loaded = LoadedTable(LookupIndex(source.read(schema, max_bytes), keys), now_us)
+            loaded = LoadedTable(LookupIndex(_read(source, schema, max_bytes), keys), now_us)
             self._tables[key] = loaded
             while len(self._tables) > CACHED_TABLES:
                 del self._tables[next(iter(self._tables))]
@@ -192,6 +200,17 @@ def table_source(
         storage_options=tuple(sorted(storage_options.items())),
         columns=tuple(columns),
     )
+
+
+def _read(source: LookupTable, schema: pa.Schema, max_bytes: int) -> pa.Table:
+    """The rows in the types of `schema`, whatever a lookup has them in."""
+    found = source.read(schema, max_bytes)
+    try:
+        return found if found.schema.equals(schema) else found.select(schema.names).cast(schema)
+    except (KeyError, ValueError) as error:
+        raise DataError(
+            f"the rows of the table {source.name()!r} are not what the pipeline was planned with: {error}"
+        ) from error
 
 
 def _has_null(rows: pa.RecordBatch, keys: Sequence[str]) -> Mask:
