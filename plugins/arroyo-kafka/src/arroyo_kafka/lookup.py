@@ -22,6 +22,7 @@ from arroyo_kafka.kafka_pb2 import LookupConfig
 from arroyo_kafka.open_consumers import OpenConsumer
 from arroyo_kafka.partitions import Partition, TopicSelection
 from arroyo_kafka.source import make_reading_consumer
+from arroyo_kafka.topic_format import resolve_format
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -117,7 +118,7 @@ def resolve_lookup(config: LookupConfig) -> LookupConfig:
     """A copy of a config as executors need it, with what the format has in files of the driver; on the driver, once."""
     resolved = LookupConfig()
     resolved.CopyFrom(config)
-    resolved.format.CopyFrom(read_choice(config.format).resolve().to_value())
+    resolved.format.CopyFrom(resolve_format(config.format, config.topic))
     check_settings(read_client(config.bootstrap_servers, config.client))
     return resolved
 

@@ -12,6 +12,7 @@ from arroyo_formats import FormatChoice, read_choice
 from arroyo_core.errors import ConfigError
 from arroyo_kafka.client import Client, check_settings, read_client
 from arroyo_kafka.kafka_pb2 import SinkConfig
+from arroyo_kafka.topic_format import resolve_format
 
 EnumT = TypeVar("EnumT", bound=StrEnum)
 
@@ -54,7 +55,7 @@ def resolve_sink(config: SinkConfig) -> SinkConfig:
     check_settings(read_client(config.bootstrap_servers, config.client))
     resolved = SinkConfig()
     resolved.CopyFrom(config)
-    resolved.format.CopyFrom(read_choice(config.format).resolve().to_value())
+    resolved.format.CopyFrom(resolve_format(config.format, config.topic))
     return resolved
 
 

@@ -21,6 +21,7 @@ from arroyo_kafka.client import Client, check_settings, read_client
 from arroyo_kafka.kafka_pb2 import SourceConfig
 from arroyo_kafka.metadata import MetadataColumns, read_metadata
 from arroyo_kafka.partitions import TopicSelection
+from arroyo_kafka.topic_format import resolve_format
 
 LEAST_DISCOVERY_US = 1_000_000
 
@@ -103,7 +104,7 @@ def resolve_source(config: SourceConfig) -> SourceConfig:
     resolved.CopyFrom(config)
     if config.dead_letter:
         resolved.dead_letter = absolute_url(config.dead_letter)
-    resolved.format.CopyFrom(read_choice(config.format).resolve().to_value())
+    resolved.format.CopyFrom(resolve_format(config.format, config.topic))
     check_settings(read_client(config.bootstrap_servers, config.client))
     return resolved
 
