@@ -56,7 +56,7 @@ def arroyo_progress(plan: Any, out: Any) -> Any:
 
 @hookspec
 def arroyo_format() -> Sequence[Any]:
-    """Formats of messages and files: `arroyo_formats.Format`s, which every connector finds by name.
+    """Formats of messages and files, which every connector finds by name: `Format`s of the library of formats.
 
     Called once per process, by the first connector that looks for a format.
     """
