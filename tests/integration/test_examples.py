@@ -9,7 +9,15 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "examples").rglob("*.yaml"))
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 #: They need parameters, or files that their page makes first: tests/unit runs them, with these.
-RUN_ELSEWHERE = {"pipelines-1", "pipelines-2", "ship-functions-0", "trouble-0", "trouble-1", "hooks-0"}
+RUN_ELSEWHERE = {
+    "hooks-0",
+    "pipelines-1",
+    "pipelines-2",
+    "ship-functions-0",
+    "trouble-0",
+    "trouble-1",
+    "write-a-format-0",
+}
 
 
 def validate(paths):
