@@ -39,8 +39,8 @@ def _read_avro() -> Callable[[bytes], Any]:
     schema = fastavro.parse_schema(msgspec.json.decode(AVRO_SCHEMA))
 
     def read(value: bytes) -> Bid:
-        row = fastavro.schemaless_reader(BytesIO(value), schema, None)
-        return Bid(*(row[name] for name in NEEDED["q1"]))  # type: ignore[index,call-overload]
+        row: Any = fastavro.schemaless_reader(BytesIO(value), schema, None)
+        return Bid(row["auction"], row["bidder"], row["price"], row["date_time"], row["extra"])
 
     return read
 
