@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from datetime import datetime
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -17,18 +16,11 @@ from bytewax.dataflow import Dataflow, Stream
 from bytewax.outputs import DynamicSink, StatelessSinkPartition
 
 from ..nexmark.bytewax_flows import Row, hot_items
+from .bid import Bid
 from .cases import AVRO_SCHEMA, NEEDED
 from .tasks import TopicTask
 
 BATCH = 10_000
-
-
-class Bid(msgspec.Struct):
-    auction: int
-    bidder: int
-    price: int
-    date_time: datetime
-    extra: str
 
 
 def _read_json() -> Callable[[bytes], Any]:

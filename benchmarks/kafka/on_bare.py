@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from datetime import datetime
 from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
@@ -16,22 +15,13 @@ import pyarrow.compute as pc
 import pyruhvro
 from confluent_kafka import Consumer, TopicPartition
 
+from .bid import Bid
 from .cases import AVRO_SCHEMA, PARTITIONS
 from .tasks import TopicTask, TopicTiming
 
 BATCH = 10_000
 #: When all processes begin, after this moment: they have imported what they need by then.
 START_S = 2.0
-
-
-class Bid(msgspec.Struct):
-    """The columns of q1; others are skipped."""
-
-    auction: int
-    bidder: int
-    price: int
-    date_time: datetime
-    extra: str
 
 
 def _read_json() -> Callable[[list[bytes]], int]:
