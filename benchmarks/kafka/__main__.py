@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -45,6 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     engines = [engine for engine in ENGINES.values() if args.engines is None or engine.name in args.engines]
     is_smoke = args.what == "smoke"
     rows, runs = (SMOKE_ROWS, 1) if is_smoke else (args.rows, args.runs)
+    load = os.getloadavg()[0]
     with running_broker() as broker:
         measurer = Measurer(
             servers=broker.bootstrap_servers, dataset=prepare(BUILD / "data", round(rows * EVENTS_PER_BID))
@@ -59,6 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command=" ".join(["python -m benchmarks.kafka", *(arguments or sys.argv[1:])]),
         rows=measurer.rows,
         runs=runs,
+        load=load,
         results=results,
         latencies=latencies,
         sizes=measurer.sizes,

@@ -17,7 +17,7 @@ from bytewax.outputs import DynamicSink, StatelessSinkPartition
 
 from ..nexmark.bytewax_flows import Row, hot_items
 from .bid import Bid
-from .cases import AVRO_SCHEMA, NEEDED
+from .cases import AVRO_SCHEMA, FETCHING, NEEDED
 from .tasks import TopicTask
 
 BATCH = 10_000
@@ -66,7 +66,7 @@ def _q1(bid: Bid) -> Row:
 def flow(task_file: str) -> Dataflow:
     task = TopicTask.read(Path(task_file))
     made = Dataflow(f"bench_{task.case}")
-    source = KafkaSource([task.servers], [task.data], tail=False, batch_size=BATCH)
+    source = KafkaSource([task.servers], [task.data], tail=False, batch_size=BATCH, add_config=FETCHING)
     decode = {"json": _read_json, "avro": _read_avro}[task.format]()
 
     def read(message: KafkaSourceMessage[Any, Any]) -> Any:

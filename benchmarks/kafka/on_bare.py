@@ -16,7 +16,7 @@ import pyruhvro
 from confluent_kafka import Consumer, TopicPartition
 
 from .bid import Bid
-from .cases import AVRO_SCHEMA, PARTITIONS
+from .cases import AVRO_SCHEMA, FETCHING, PARTITIONS
 from .tasks import TopicTask, TopicTiming
 
 BATCH = 10_000
@@ -39,7 +39,8 @@ READERS = {"json": _read_json, "avro": _read_avro}
 def read(task: TopicTask, index: int, start_at: float) -> tuple[int, int, float, float]:
     """The messages of every so many-th partition: how many, the sum of their prices, from when to when."""
     decode = READERS[task.format]()
-    consumer = Consumer({"bootstrap.servers": task.servers, "group.id": "bare", "enable.auto.commit": False})
+    settings = {"bootstrap.servers": task.servers, "group.id": "bare", "enable.auto.commit": False}
+    consumer = Consumer({**settings, **FETCHING})
     places = [TopicPartition(task.data, number, 0) for number in range(index, PARTITIONS, task.cores)]
     count = sum(consumer.get_watermark_offsets(place)[1] for place in places)
     rows = prices = 0

@@ -13,6 +13,8 @@ from .latency import RATE, WARM_UP_S, Latency
 #: How many times the messages/s of each ours is to have.
 WANTED = {PEER: 5.0, BARE: 0.5}
 MEASURED = ("q1", "q5")
+#: From here on others take so much of the machine that the numbers say little.
+BUSY_LOAD = 0.7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +26,8 @@ class Measured:
     runs: int
     results: Results
     latencies: Sequence[Latency]
+    #: How many processes wanted to run before the first run, on average of a minute; the benchmark's own not counted.
+    load: float
     #: By format: the bytes of all messages.
     sizes: Mapping[str, int]
 
@@ -78,7 +82,15 @@ def _setting(measured: Measured) -> str:
         f"{on['day']}; {on['cores']} cores ({on['cpu']}), {on['memory_gib']} GiB, Python {on['python']}, Java "
         f"{on['java']}. Commit {on['commit']}. {used}.\n"
         f"`{measured.command}`: {measured.rows:,} messages, {sizes} on average; {_runs(measured.runs)}."
+        + _warning(measured.load)
     )
+
+
+def _warning(load: float) -> str:
+    """Nothing where the machine was at rest."""
+    if load < BUSY_LOAD:
+        return ""
+    return f"\n\n**Others were at work on the machine (load {load:.1f} before the first run): measure again at rest.**"
 
 
 def _runs(runs: int) -> str:

@@ -78,7 +78,8 @@ def test_a_row_too_few_into_nothing_and_another_sum_are_noticed(measurer: Measur
         measurer.check(case, task, replace(timing, rows=measurer.rows, price_sum=1), tmp_path)
 
 
-def test_the_page_says_which_targets_are_met_and_who_has_no_time():
+@pytest.mark.parametrize(("load", "is_busy"), [(0.1, False), (3.0, True)])
+def test_the_page_says_which_targets_are_met_who_has_no_time_and_whether_others_ran(load: float, is_busy: bool):
     def result(engine: str, query: str, job_s: float, wrong: str = "") -> Result:
         return Result(engine=engine, query=query, events=1, rows=1000, runs=[Run(job_s=job_s, wrong=wrong)])
 
@@ -91,10 +92,13 @@ def test_the_page_says_which_targets_are_met_and_who_has_no_time():
         ]
     )
     page = document(
-        Measured(command="command", rows=1000, runs=1, results=results, latencies=[], sizes={"json": 200_000})
+        Measured(
+            command="command", rows=1000, runs=1, load=load, results=results, latencies=[], sizes={"json": 200_000}
+        )
     )
     peer = ENGINES[PEER].title
     assert f"| q1, currency conversion, into nothing, JSON: against {peer} | >= 5 times | 6.00 times | met |" in page
     assert "against bare loop, one process | >= 0.5 times | 0.40 times | missed |" in page
     assert f"- {peer}, q5_json: wrong: 3 rows" in page
     assert "200 bytes as JSON" in page
+    assert ("Others were at work" in page) == is_busy

@@ -18,7 +18,6 @@ def document(results: Results, seconds: Seconds, cases: str) -> str:
     parts = [
         "# Benchmarks",
         "Written by `make bench`; do not edit. Numbers are as measured, also where others are faster.",
-        "Topics instead of files: [Kafka](benchmarks-kafka.md).",
         _setting(results),
         _targets(results, seconds),
         _rates(results),
