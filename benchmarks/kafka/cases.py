@@ -10,8 +10,8 @@ from pathlib import Path
 PINS = Path(__file__).resolve().parent
 PARTITIONS = 4
 FORMATS = ("json", "avro")
-#: For all consumers on librdkafka, as `kafka.source` has it: by default it rests for a second whenever enough is fetched
-#: ahead, and who reads a topic from its beginning waits for most of the time.
+#: For all consumers on librdkafka, as `kafka.source` has it: by default it rests for a second whenever enough is
+#: fetched ahead, and who reads a topic from its beginning waits for most of the time.
 FETCHING = {"fetch.queue.backoff.ms": "10"}
 #: How often ours makes an epoch where latency is measured, and where speed is.
 LATENCY_INTERVAL = "250ms"
