@@ -32,7 +32,7 @@ unexport CONDA_PREFIX PYTHONPATH PYTHONHOME
 # Every Spark worker would compile all it imports, each time again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help env demo test chaos chaos-processes chaos-kafka chaos-scale adversary cuts soak quick lint format proto docs-reference lock wheels bench bench-smoke bench-epochs bench-formats bench-operators bench-state bench-udf plugin java kafka clean
+.PHONY: help env demo test chaos chaos-processes chaos-kafka chaos-scale adversary cuts soak quick lint format proto docs-reference lock wheels bench bench-smoke bench-epochs bench-formats bench-kafka bench-operators bench-state bench-udf plugin java kafka clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -128,6 +128,9 @@ bench-operators: java $(STAMP) ## measure each window and join beside DuckDB and
 
 bench-formats: $(STAMP) ## measure formats of messages beside the bare libraries
 	@$(BIN)/python -m benchmarks.formats $(BENCH_ARGS)
+
+bench-kafka: java $(STAMP) ## measure topics beside Structured Streaming, Bytewax and a bare loop
+	@$(BIN)/python -m benchmarks.kafka $(BENCH_ARGS)
 
 bench-state: $(STAMP) ## measure state tables beside bare Parquet, DuckDB and a dict
 	@$(BIN)/python -m benchmarks.state $(BENCH_ARGS)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from .epochs.cases import CASES as EPOCH_CASES
+from .kafka.cases import ENGINES as KAFKA_ENGINES
 from .modules import ENVIRONMENT, module_command
 from .operators.cases import ENGINES
 from .udfs.__main__ import CASES as UDF_CASES
@@ -26,10 +27,11 @@ def test_a_benchmark_tells_what_it_measures(tmp_path: Path, name: str):
 
 
 def test_every_case_has_a_module():
-    assert NAMES == ["epochs", "formats", "nexmark", "operators", "state", "udfs"]
+    assert NAMES == ["epochs", "formats", "kafka", "nexmark", "operators", "state", "udfs"]
     modules = [
         *(f"epochs.{case.module}" for case in EPOCH_CASES.values()),
         *(f"udfs.{case.module}" for case in UDF_CASES),
         *(f"operators.on_{engine}" for engine in ENGINES),
+        *(f"kafka.{engine.script}" for engine in KAFKA_ENGINES.values()),
     ]
     assert [name for name in modules if find_spec(f"{__package__}.{name}") is None] == []

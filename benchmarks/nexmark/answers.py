@@ -173,6 +173,13 @@ def _csv_changes(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], t
     return f"SELECT *, diff AS sign FROM ({_csv(files, columns, has_header=True)})"
 
 
+def _json_rows(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], types: Mapping[str, str]) -> str:
+    """An object in each line."""
+    columns = ", ".join(f"{quoted(name)}: {quoted(kind)}" for name, kind in types.items())
+    lines = f"read_json({listed(files)}, format = 'newline_delimited', columns = {{{columns}}})"
+    return f"SELECT *, 1 AS sign FROM {lines}"
+
+
 def _debezium_changes(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], types: Mapping[str, str]) -> str:
     row = "STRUCT(" + ", ".join(f'"{name}" {kind}' for name, kind in types.items()) + ")"
     lines = (
@@ -190,5 +197,6 @@ _READERS = {
     "csv": _csv_rows,
     "csv_named": _named_csv_rows,
     "csv_changes": _csv_changes,
+    "json": _json_rows,
     "debezium": _debezium_changes,
 }

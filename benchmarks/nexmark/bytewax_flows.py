@@ -118,6 +118,11 @@ def q2(flow: Dataflow, task: Task) -> Stream[tuple[str, str]]:
 
 def q5(flow: Dataflow, task: Task) -> Stream[tuple[str, str]]:
     bids = op.input("bids", flow, Table(task, "bid", "auction", "date_time"))
+    return op.map("lines", hot_items(bids), lambda item: (item[0], _line(*item[1])))
+
+
+def hot_items(bids: Stream[Row]) -> Stream[tuple[str, Row]]:
+    """Of rows with an auction and a time: auction, count, start and end, by window."""
     keyed = op.key_on("by_auction", bids, lambda row: str(row[0]))
     slide = timedelta(seconds=2)
     counts = _counted(keyed, 1, win.SlidingWindower(length=TEN_SECONDS, offset=slide, align_to=EPOCH))
@@ -130,12 +135,12 @@ def q5(flow: Dataflow, task: Task) -> Stream[tuple[str, str]]:
 
     hot = op.fold_final("hot", by_window, list, keep)
 
-    def lines(item: tuple[str, list[tuple[int, str]]]) -> list[tuple[str, str]]:
+    def rows(item: tuple[str, list[tuple[int, str]]]) -> list[tuple[str, Row]]:
         window, best = item
         start = EPOCH + int(window) * slide
-        return [(window, _line(auction, count, start, start + TEN_SECONDS)) for count, auction in best]
+        return [(window, (auction, count, start, start + TEN_SECONDS)) for count, auction in best]
 
-    return op.flat_map("lines", hot, lines)
+    return op.flat_map("rows", hot, rows)
 
 
 def q7(flow: Dataflow, task: Task) -> Stream[tuple[str, str]]:

@@ -20,22 +20,26 @@ def free_port() -> int:
         return int(server.getsockname()[1])
 
 
-def main() -> None:
-    """Start the processes as the documentation says, and wait for them."""
-    task = Task.read(Path(sys.argv[1]))
-    Path(task.answer).mkdir()
+def run_flow(flow: str, task: Task) -> float:
+    """Start the processes as the documentation says, and wait for them; returns the seconds that they took."""
     recovery = Path(task.scratch) / "recovery"
     recovery.mkdir()
     subprocess.run([sys.executable, "-m", "bytewax.recovery", str(recovery), str(task.cores)], check=True)
     addresses = ";".join(f"127.0.0.1:{free_port()}" for _ in range(task.cores))
     start = time.perf_counter()
-    command = [sys.executable, "-m", "bytewax.run", f"{__package__}.bytewax_flows:flow('{sys.argv[1]}')"]
+    command = [sys.executable, "-m", "bytewax.run", flow]
     kept = ["-r", str(recovery), "-s", str(SNAPSHOT_S), "-b", "0"]
     workers = [subprocess.Popen([*command, *kept, "-i", str(index), "-a", addresses]) for index in range(task.cores)]
     codes = [worker.wait() for worker in workers]
     if any(codes):
         raise SystemExit(f"the workers ended with {codes}")
-    job_s = time.perf_counter() - start
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    task = Task.read(Path(sys.argv[1]))
+    Path(task.answer).mkdir()
+    job_s = run_flow(f"{__package__}.bytewax_flows:flow('{sys.argv[1]}')", task)
     Timing(job_s=job_s, epochs=1, answer="csv", versions={"bytewax": version("bytewax")}).write(Path(sys.argv[2]))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pyspark
@@ -21,9 +21,10 @@ GAP_US = 9_999_950
 _GAP_REST = "interval 50 microseconds"
 
 
-def session(cores: int = PARALLELISM) -> SparkSession:
-    """A session for streaming."""
+def session(cores: int = PARALLELISM, *, packages: Sequence[str] = ()) -> SparkSession:
+    """A session for streaming; packages are fetched from Maven Central."""
     settings = {
+        "spark.jars.packages": ",".join(packages),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.showConsoleProgress": "false",
@@ -59,7 +60,11 @@ def q0(spark: SparkSession, task: Task) -> DataFrame:
 
 
 def q1(spark: SparkSession, task: Task) -> DataFrame:
-    return q0(spark, task).withColumn("price", sql.expr("CAST(0.908 * price AS DECIMAL(23, 3))"))
+    return in_euros(q0(spark, task))
+
+
+def in_euros(bids: DataFrame) -> DataFrame:
+    return bids.withColumn("price", sql.expr("CAST(0.908 * price AS DECIMAL(23, 3))"))
 
 
 def q2(spark: SparkSession, task: Task) -> DataFrame:
@@ -67,8 +72,11 @@ def q2(spark: SparkSession, task: Task) -> DataFrame:
 
 
 def q5(spark: SparkSession, task: Task) -> DataFrame:
+    return hot_items(in_time(stream(spark, task, "bid", "auction", "date_time")))
+
+
+def hot_items(bids: DataFrame) -> DataFrame:
     """Two aggregates in a row; of each window those counts are kept that are as high as the highest."""
-    bids = in_time(stream(spark, task, "bid", "auction", "date_time"))
     counts = bids.groupBy(_window("10 seconds", "2 seconds"), "auction").agg(sql.count("*").alias("num"))
     windows = counts.groupBy("window").agg(sql.collect_list(sql.struct("num", "auction")).alias("items"))
     hottest = sql.expr("filter(items, item -> item.num = array_max(items).num)")

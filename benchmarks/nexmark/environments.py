@@ -18,17 +18,18 @@ class NotInstalledError(Exception):
     """An engine's packages cannot be had here."""
 
 
-def requirements(name: str) -> Path:
-    return HERE / f"requirements-{name}.txt"
+def requirements(name: str, pins: Path = HERE) -> Path:
+    return pins / f"requirements-{name}.txt"
 
 
-def python_of(name: str) -> Path:
+def python_of(name: str, pins: Path = HERE) -> Path:
     """The interpreter of an engine's environment, which is made first where it is missing.
 
-    Raises `NotInstalledError` with the installer's reason.
+    `pins` is the folder with the requirements of the benchmark that asks. Raises `NotInstalledError` with the
+    installer's reason.
     """
     folder = BUILD / f"env-{name}"
-    pinned = requirements(name).read_text() + (ROOT / "constraints.txt").read_text() * (name == "arroyo")
+    pinned = requirements(name, pins).read_text() + (ROOT / "constraints.txt").read_text() * (name == "arroyo")
     stamp, wanted = folder / "installed", sha256(pinned.encode()).hexdigest()
     if not stamp.exists() or stamp.read_text() != wanted:
         BUILD.mkdir(parents=True, exist_ok=True)
@@ -39,16 +40,16 @@ def python_of(name: str) -> Path:
             "--quiet",
             "--python",
             str(folder / "bin" / "python"),
-            *_packages(name),
+            *_packages(name, pins),
         )
         stamp.write_text(wanted)
     return folder / "bin" / "python"
 
 
-def _packages(name: str) -> list[str]:
+def _packages(name: str, folder: Path) -> list[str]:
     """Ours are installed from the tree as it is, with the versions of everything else that tests use."""
     pins = ["--constraint", str(ROOT / "constraints.txt")] if name == "arroyo" else []
-    return [*pins, "--requirement", str(requirements(name))]
+    return [*pins, "--requirement", str(requirements(name, folder))]
 
 
 def _uv(*arguments: str) -> None:

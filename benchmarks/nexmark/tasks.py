@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Self
 
 COMPRESSION = "snappy"
 #: Subtasks, cores and threads of the engines that have several.
@@ -36,7 +37,7 @@ class Task:
         path.write_text(json.dumps(asdict(self)))
 
     @classmethod
-    def read(cls, path: Path) -> Task:
+    def read(cls, path: Path) -> Self:
         return cls(**json.loads(path.read_text()))
 
 
@@ -62,5 +63,5 @@ class Timing:
         path.write_text(json.dumps(asdict(self)))
 
     @classmethod
-    def read(cls, path: Path) -> Timing:
+    def read(cls, path: Path) -> Self:
         return cls(**json.loads(path.read_text()))

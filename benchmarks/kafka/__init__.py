@@ -1,0 +1,1 @@
+"""Topics as engines read them, beside a bare loop that only decodes."""
