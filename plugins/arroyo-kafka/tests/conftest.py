@@ -19,10 +19,6 @@ settings.register_profile("shared", deadline=None, max_examples=40)
 settings.load_profile("shared")
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "server: needs a broker; run on one Python only, since clients are the same")
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         # Suites of the conformance kit have no fixtures: they ask for the broker themselves.
