@@ -29,6 +29,10 @@ def make_certificates(folder: Path, address: str = "127.0.0.1") -> tuple[Path, s
             .not_valid_before(now - datetime.timedelta(days=1))
             .not_valid_after(now + datetime.timedelta(days=1))
             .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
+            .add_extension(_usage(is_authority=is_authority), critical=True)
+            # From Python 3.13 on, certificates without these two are refused.
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(keys[0].public_key()), critical=False)
             .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))]), critical=False)
         )
         signed.append(builder.sign(keys[0], hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
@@ -41,3 +45,17 @@ def make_certificates(folder: Path, address: str = "127.0.0.1") -> tuple[Path, s
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(folder / "server.pem")
     return folder / "authority.pem", server
+
+
+def _usage(*, is_authority: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not is_authority,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=is_authority,
+        crl_sign=is_authority,
+        encipher_only=False,
+        decipher_only=False,
+    )
