@@ -131,6 +131,8 @@ class Rampage:
 
     def _replace_driver(self, planned: Pause) -> None:
         """The driver sleeps, a second one takes the job over, the first one wakes up: it must find out, and end."""
+        # One that sleeps before its claim would take the job from the second one when it wakes up.
+        self._wait("an epoch of the first driver", lambda: self._supervisor.has_the_job, may_finish=False)
         asleep = self._supervisor.replace()
         epoch, until = self._epoch(), time.monotonic() + planned.duration_s
         self._wait("the first driver's time to wake", lambda: time.monotonic() >= until)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -20,6 +21,9 @@ MAX_FAILURES = 5
 
 #: What a driver says that has lost its job to another one.
 FENCED = "this driver must stop"
+
+#: What a driver says about an epoch that it has committed.
+EPOCH = re.compile(r"^epoch +\d+ ", re.MULTILINE)
 
 
 class DriverFailedError(Exception):
@@ -113,6 +117,11 @@ class Supervisor:
     def log(self) -> Path:
         """What the present driver says."""
         return self._folder / f"driver-{self.starts}.log"
+
+    @property
+    def has_the_job(self) -> bool:
+        """Whether the present driver has committed an epoch: one that is just starting has not claimed the job."""
+        return self._process.poll() is None and EPOCH.search(self.log.read_text(errors="replace")) is not None
 
     def look(self, epoch: int) -> None:
         """Start the driver again if it has failed; `epoch` is the last published one."""

@@ -10,9 +10,11 @@ from enum import StrEnum
 from ..chaos.kills import MAX_DELAY_S, Kill, Target
 from ..chaos.pauses import LONGEST_S, SHORTEST_S, Pause, Sleeper
 
-#: Of the job's length: it goes on while something is paused, and until a driver that was replaced has ended.
+#: Of the job's length: it goes on while something is paused.
 EPOCHS_PER_KILL = 6
 EPOCHS_PER_PAUSE = 30
+#: The second driver works while the first one sleeps, and until it has ended.
+EPOCHS_PER_REPLACEMENT = 120
 #: The end is left in peace, so that the job cannot end before the last blow.
 QUIET_EPOCHS = 30
 MOST_SUBTASKS = 4
@@ -83,6 +85,8 @@ def epochs_for(blows: Sequence[AnyBlow]) -> int:
 
 
 def _epochs_of(kind: Kind) -> int:
+    if kind is Sleeper.REPLACED_DRIVER:
+        return EPOCHS_PER_REPLACEMENT
     return EPOCHS_PER_PAUSE if isinstance(kind, Sleeper) else EPOCHS_PER_KILL
 
 
