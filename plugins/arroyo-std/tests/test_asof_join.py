@@ -52,6 +52,7 @@ def model(left: list[Row], right: list[Row], *, kind: str, tolerance: int, direc
     return out
 
 
+@pytest.mark.usefixtures("limits")
 @settings(max_examples=120, deadline=None)
 @given(
     stream=steps(),

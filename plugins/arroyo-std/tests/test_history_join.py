@@ -138,6 +138,7 @@ def with_retractions(stream, choices) -> list[Any]:
     return found
 
 
+@pytest.mark.usefixtures("limits")
 @settings(max_examples=80, deadline=None)
 @given(stream=steps(), kind=st.sampled_from(TYPES), ttl=st.sampled_from([15, 40]), parallelism=st.integers(1, 2))
 def test_rows_meet_while_their_time_to_live_lasts(make, stream, kind, ttl, parallelism):
@@ -149,6 +150,7 @@ def test_rows_meet_while_their_time_to_live_lasts(make, stream, kind, ttl, paral
         assert harness.counters.get("late_rows", 0) == late
 
 
+@pytest.mark.usefixtures("limits")
 @settings(max_examples=80, deadline=None)
 @given(stream=steps(), kind=st.sampled_from(TYPES), choices=st.data())
 def test_rows_that_are_taken_back_take_their_pairs_with_them(make, stream, kind, choices):

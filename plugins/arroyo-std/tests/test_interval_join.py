@@ -44,6 +44,7 @@ def latest(left: Row | None, right: Row | None) -> tuple[int]:
     return (max(row.time_us for row in (left, right) if row is not None),)
 
 
+@pytest.mark.usefixtures("limits")
 @settings(max_examples=120, deadline=None)
 @given(stream=steps(), kind=st.sampled_from(TYPES), interval=st.sampled_from(INTERVALS), parallelism=st.integers(1, 2))
 def test_rows_within_the_interval_are_joined_and_no_others(make, stream, kind, interval, parallelism):
@@ -178,3 +179,11 @@ def test_inputs_that_do_not_fit_are_refused(make, right, message):
 def test_an_interval_join_shows_its_interval(make):
     shown = dict(make("std.interval_join", on=ON, lower="-5s", upper="90s").display().fields)
     assert (shown["lower"], shown["upper"]) == ("-5s", "90s")
+
+
+def test_a_row_whose_matches_are_past_already_comes_out_alone_at_once(make):
+    """It would be forgotten if the epoch ended before the next watermark."""
+    config = {"type": "left", "on": ON, "lower": text(-8), "upper": text(-3)}
+    with ParallelHarness(lambda: make("std.interval_join", **config), inputs=STREAMS, parallelism=1) as harness:
+        feed(harness, [Mark(0, 0), Mark(1, 0), Rows(0, (Row("a", 1, 0),)), EndOfEpoch(1), EndOfEpoch(2)])
+        assert rows_of(harness.output) == {("a", 1, 0, None, None, None, 0): 1}

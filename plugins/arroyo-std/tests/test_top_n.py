@@ -71,6 +71,7 @@ def timely(steps: Sequence[Step]) -> list[Row]:
     return rows
 
 
+@pytest.mark.usefixtures("limits")
 @settings(max_examples=80, deadline=None)
 @given(
     steps=streams(),
@@ -93,6 +94,7 @@ def test_every_event_time_has_its_first_rows_once(make, steps, n, parallelism, p
         assert in_order(as_rows(harness.output)) == in_order(expected)
 
 
+@pytest.mark.usefixtures("limits")
 @settings(max_examples=80, deadline=None)
 @given(
     steps=streams(),
@@ -133,6 +135,7 @@ def updates_of(rows: Sequence[Row]) -> pa.RecordBatch:
     return make_updates(batch, is_retract=mask, ids=row_ids(batch, ["k"]))
 
 
+@pytest.mark.usefixtures("limits")
 @settings(max_examples=100, deadline=None)
 @given(
     steps=streams(CHANGES),

@@ -50,6 +50,7 @@ def timely(steps: Sequence[Step]) -> list[Row]:
     return rows
 
 
+@pytest.mark.usefixtures("limits")
 @settings(max_examples=60, deadline=None)
 @given(steps=streams(), query=st.sampled_from(QUERIES), parallelism=st.integers(1, 3))
 def test_duckdb_computes_the_same_of_rows_that_are_not_late(make, steps, query, parallelism):

@@ -36,6 +36,7 @@ from .support.join_model import (
 TYPES = ["inner", "left", "right", "full"]
 
 
+@pytest.mark.usefixtures("limits")
 @settings(max_examples=120, deadline=None)
 @given(
     stream=steps(),

@@ -61,6 +61,7 @@ def model(
     return sorted(found, key=lambda row: (row["window_end"], row["window_start"], str(row.get("k")))), late
 
 
+@pytest.mark.usefixtures("limits")
 @settings(max_examples=100, deadline=None)
 @given(
     steps=streams(),

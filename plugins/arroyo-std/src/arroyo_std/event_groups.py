@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from arroyo_core.api import ArrowCollector, ArroyoSchema, ExpiringTimeKeyState, OperatorContext
 from arroyo_core.state import global_table_config, timestamp_table_config
+from arroyo_std.whole_groups import concat, is_large, whole_groups
 from arroyo_std.windows.progress import NEVER_US, FiringProgress, progress_view, restore_progress
 from arroyo_std.windows.times import times_us
 
@@ -22,6 +23,8 @@ ROWS_TABLE = "t"
 
 #: Rows in memory are reduced when they are this many, or as many as there were after they last were.
 REDUCE_ROWS = 65_536
+#: The same for their bytes.
+REDUCE_BYTES = 256 << 20
 #: Event times that many epochs have written rows of are reduced at every so many epochs.
 REDUCE_EPOCHS = 16
 #: Rows of one output batch, about.
@@ -80,10 +83,11 @@ class EventGroups:
     def advance(self, watermark_us: int, collector: ArrowCollector) -> None:
         """Send what is complete at this watermark."""
         due = self._rows.take_before(watermark_us)
-        for rows in _whole_times(due, self._time_column) if due is not None else ():
-            result = self._finish(rows)
-            for start in range(0, result.num_rows, OUTPUT_ROWS):
-                collector.collect(result.slice(start, OUTPUT_ROWS))
+        for some in whole_groups(due, [self._time_column]) if due else ():
+            for rows in _whole_times(some, self._time_column):
+                result = self._finish(rows)
+                for start in range(0, result.num_rows, OUTPUT_ROWS):
+                    collector.collect(result.slice(start, OUTPUT_ROWS))
         self._progress.advance(watermark_us)
 
     def save(self, epoch: int, ctx: OperatorContext) -> None:
@@ -101,52 +105,61 @@ class _WaitingRows:
         self._reduce = reduce
         #: Batches of this epoch, each with its earliest time.
         self._pending: list[tuple[int, pa.RecordBatch]] = []
-        self._pending_rows = 0
-        self._reduced_rows = 0
+        self._pending_rows = self._pending_bytes = 0
+        self._reduced_rows = self._reduced_bytes = 0
 
     def add(self, rows: pa.RecordBatch) -> None:
         self._pending.append((self._earliest_us(rows), rows))
         self._pending_rows += rows.num_rows
-        if self._reduce is not None and self._pending_rows > 2 * self._reduced_rows + REDUCE_ROWS:
-            self._set_pending(self._reduce(self._fresh()))
+        self._pending_bytes += rows.nbytes
+        if self._reduce is not None and (
+            self._pending_rows > 2 * self._reduced_rows + REDUCE_ROWS
+            or self._pending_bytes > 2 * self._reduced_bytes + REDUCE_BYTES
+        ):
+            self._set_pending(self._reduced([rows for _, rows in self._pending]))
 
-    def take_before(self, time_us: int) -> pa.RecordBatch | None:
-        """Remove the rows before this time, and return them; None if there are none."""
+    def take_before(self, time_us: int) -> list[pa.RecordBatch]:
+        """Remove the rows before this time, and return them."""
         parts = self._view.take_parts_before(time_us)
         # Batches that are not due yet are left alone, so that many rows may wait for many watermarks.
         touched = [rows for earliest_us, rows in self._pending if earliest_us < time_us]
         if touched:
-            rows = _concat(touched)
-            is_due = times_us(rows.column(self._time_column)) < time_us
-            parts.append(rows.filter(pa.array(is_due)))
-            waiting = [each for each in self._pending if each[0] >= time_us]
-            self._set_pending(rows.filter(pa.array(~is_due)), *waiting)
-        return _concat(parts) if parts else None
+            left = []
+            for rows in touched if is_large(touched) else [concat(touched)]:
+                is_due = times_us(rows.column(self._time_column)) < time_us
+                parts.append(rows.filter(pa.array(is_due)))
+                left.append(rows.filter(pa.array(~is_due)))
+            self._set_pending(left, [each for each in self._pending if each[0] >= time_us])
+        return self._reduced(parts) if self._reduce is not None and is_large(parts) else parts
 
     def flush(self, epoch: int) -> None:
         if not self._pending:
             return
-        fresh = self._fresh()
-        self._set_pending(None)
-        if self._reduce is not None:
-            if epoch % REDUCE_EPOCHS == 0:
-                fresh = self._with_written(fresh)
-            fresh = self._reduce(fresh)
-        self._view.insert_batch(fresh)
+        fresh = [rows for _, rows in self._pending]
+        self._set_pending([])
+        if epoch % REDUCE_EPOCHS == 0 and self._reduce is not None:
+            fresh += self._take_crowded(fresh)
+        for rows in self._reduced(fresh):
+            self._view.insert_batch(rows)
 
-    def _with_written(self, fresh: pa.RecordBatch) -> pa.RecordBatch:
-        """With what the table has of event times that many epochs have written rows of, which is taken out of it."""
-        times = np.unique(times_us(fresh.column(self._time_column)))
-        crowded = times[self._view.count_parts(times) >= REDUCE_EPOCHS // 2]
-        return _concat([fresh, *self._view.expire_timestamps(crowded)])
+    def _take_crowded(self, fresh: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+        """What the table has of event times that many epochs have written rows of; it is taken out of the table."""
+        times = np.unique(np.concatenate([times_us(rows.column(self._time_column)) for rows in fresh]))
+        return self._view.expire_timestamps(times[self._view.count_parts(times) >= REDUCE_EPOCHS // 2])
 
-    def _fresh(self) -> pa.RecordBatch:
-        return _concat([rows for _, rows in self._pending])
+    def _reduced(self, parts: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+        """The rows that may matter, in one batch if it can hold them."""
+        if self._reduce is not None and is_large(parts):
+            parts = [self._reduce(rows) for rows in parts]
+        if is_large(parts):
+            return parts
+        rows = concat(parts)
+        return [rows if self._reduce is None else self._reduce(rows)]
 
-    def _set_pending(self, rows: pa.RecordBatch | None, *waiting: tuple[int, pa.RecordBatch]) -> None:
-        own = [(self._earliest_us(rows), rows)] if rows is not None and rows.num_rows else []
-        self._pending = [*own, *waiting]
+    def _set_pending(self, parts: list[pa.RecordBatch], waiting: Iterable[tuple[int, pa.RecordBatch]] = ()) -> None:
+        self._pending = [*((self._earliest_us(rows), rows) for rows in parts if rows.num_rows), *waiting]
         self._pending_rows = self._reduced_rows = sum(rows.num_rows for _, rows in self._pending)
+        self._pending_bytes = self._reduced_bytes = sum(rows.nbytes for _, rows in self._pending)
 
     def _earliest_us(self, rows: pa.RecordBatch) -> int:
         return int(times_us(rows.column(self._time_column)).min())
@@ -166,7 +179,3 @@ def _whole_times(rows: pa.RecordBatch, time_column: str) -> Iterator[pa.RecordBa
         end = int(np.searchsorted(times, last, side="right"))
         yield rows.take(pa.array(order[start:end]))
         start = end
-
-
-def _concat(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    return parts[0] if len(parts) == 1 else pa.concat_batches(parts)

@@ -11,8 +11,8 @@ import pyarrow as pa
 from arroyo_core.api import END_OF_TIME_US, ArrowCollector, ArroyoSchema, OperatorContext
 from arroyo_core.api.units import format_duration_us
 from arroyo_core.api.updating import refuse_updating
-from arroyo_std.joins.keyed import DistinctKeys, KeyedTable
-from arroyo_std.joins.layout import LEFT, RIGHT, JoinLayout, JoinSettings
+from arroyo_std.joins.keyed import DistinctKeys, Found, KeyedTable
+from arroyo_std.joins.layout import LEFT, RIGHT, JoinLayout, JoinSettings, Mask, Rows
 from arroyo_std.joins.pairs import OUTPUT_ROWS
 from arroyo_std.joins.pending import PendingRows
 from arroyo_std.joins.timed import TimedJoin, emit, need_event_times
@@ -61,10 +61,10 @@ class AsofJoin(TimedJoin):
     def open(self, layout: JoinLayout, ctx: OperatorContext) -> None:
         self._tables = [KeyedTable(side, ctx) for side in layout.sides]
         self._pending = PendingRows()
-        rows = self._tables[LEFT].all_rows()
-        due_us = self._tables[LEFT].times(rows) + self._wait_us
-        is_open = due_us >= self.progress[LEFT].fired_for(rows)
-        self._pending.add(rows.filter(pa.array(is_open)), due_us[is_open])
+        for rows in self._tables[LEFT].all_rows():
+            due_us = self._tables[LEFT].times(rows) + self._wait_us
+            is_open = due_us >= self.progress[LEFT].fired_for(rows)
+            self._pending.add(rows.filter(pa.array(is_open)), due_us[is_open])
 
     def add(
         self, index: int, batch: pa.RecordBatch, times: Times, ctx: OperatorContext, collector: ArrowCollector
@@ -78,9 +78,7 @@ class AsofJoin(TimedJoin):
             self._pending.add(rows, times + self._wait_us)
 
     def fire(self, watermark_us: int, collector: ArrowCollector) -> int:
-        taken = self._pending.take(watermark_us)
-        if taken is not None:
-            rows, due_us = taken
+        for rows, due_us in self._pending.take(watermark_us):
             emit(self._matched(rows, due_us - self._wait_us), collector)
         for table, retention_us in zip(self._tables, self.retentions_us(), strict=True):
             table.expire(watermark_us, retention_us)
@@ -88,7 +86,27 @@ class AsofJoin(TimedJoin):
 
     def _matched(self, rows: pa.RecordBatch, times: Times) -> Iterator[pa.RecordBatch]:
         keys = DistinctKeys.of_rows([rows.column(name) for name in self.layout.sides[LEFT].keys], rows.num_rows)
-        found = self._tables[RIGHT].find(keys)
+        parts = self._tables[RIGHT].find_parts(keys)
+        # For each row the part and the row in it that is nearest so far; -1 for none.
+        place, row, nearest_us = (np.full(rows.num_rows, -1, dtype=np.int64) for _ in range(3))
+        for number, found in enumerate(parts):
+            has_match, last = self._last_matches(found, keys, times)
+            found_us = found.times[last[has_match]]
+            old_us = nearest_us[has_match]
+            is_nearer = found_us >= old_us if self._direction is Direction.BACKWARD else found_us <= old_us
+            # Of several rows of one time the last in the order of arrival, and so the one of the later part.
+            better = np.flatnonzero(has_match)[(place[has_match] < 0) | is_nearer]
+            place[better], row[better], nearest_us[better] = number, last[better], found.times[last[better]]
+        for number, found in enumerate(parts):
+            mine = np.flatnonzero(place == number)
+            for start in range(0, len(mine), OUTPUT_ROWS):
+                chunk = mine[start : start + OUTPUT_ROWS]
+                yield self.layout.matched(rows, chunk, found.batch, row[chunk], [])
+        if self.settings.type.keeps[LEFT]:
+            yield self.layout.padded(LEFT, rows.filter(pa.array(place < 0)), [])
+
+    def _last_matches(self, found: Found, keys: DistinctKeys, times: Times) -> tuple[Mask, Rows]:
+        """Which rows have a match among those found, and for each of them the last row of the nearest time."""
         by_time = found.by_time()
         if self._direction is Direction.BACKWARD:
             ranges = by_time.between(keys.codes, times - self._tolerance_us, times)
@@ -99,11 +117,6 @@ class AsofJoin(TimedJoin):
             nearest_us = times.copy()
             nearest_us[has_match] = found.times[by_time.order[ahead.first[has_match]]]
             ranges = by_time.between(keys.codes, nearest_us, nearest_us)
-        # Of several rows of one time, the last in the order of arrival.
-        last = by_time.order[(ranges.first + ranges.count - 1)[has_match]]
-        mine = np.flatnonzero(has_match)
-        for start in range(0, len(mine), OUTPUT_ROWS):
-            chunk = slice(start, start + OUTPUT_ROWS)
-            yield self.layout.matched(rows, mine[chunk], found.batch, last[chunk], [])
-        if self.settings.type.keeps[LEFT]:
-            yield self.layout.padded(LEFT, rows.filter(pa.array(~has_match)), [])
+        last = np.zeros(len(times), dtype=np.int64)
+        last[has_match] = by_time.order[(ranges.first + ranges.count - 1)[has_match]]
+        return has_match, last

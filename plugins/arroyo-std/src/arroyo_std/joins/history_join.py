@@ -12,7 +12,7 @@ from arroyo_core.api.hashing import is_hashable
 from arroyo_core.api.units import format_duration_us
 from arroyo_core.api.updating import make_updates, retract_mask, row_ids, with_updating
 from arroyo_std.aggregates.groups import Codes
-from arroyo_std.joins.keyed import DistinctKeys, Found, KeyedTable
+from arroyo_std.joins.keyed import DistinctKeys, Found, KeyedTable, Rewrite
 from arroyo_std.joins.layout import LEFT, RIGHT, SIDE_NAMES, JoinLayout, JoinSettings, JoinType, Mask, Rows, Side
 from arroyo_std.joins.net_change import comparable, derive_net_change
 from arroyo_std.joins.pairs import OUTPUT_ROWS, shared_codes
@@ -134,7 +134,8 @@ class HistoryJoin(TimedJoin):
         is_removed = np.zeros(len(own.codes), dtype=np.bool_)
         is_removed[net.removed] = True
         if is_removed.any():
-            self._tables[index].rewrite(own, is_changed=is_removed, is_kept=~is_removed, after=own.batch)
+            change = Rewrite(found=own, is_changed=is_removed, is_kept=~is_removed, after=own.batch)
+            self._tables[index].rewrite([change])
         self._meet(
             index,
             keys,
@@ -163,43 +164,42 @@ class HistoryJoin(TimedJoin):
         `left_over` is how many rows of each key the side has without those that come.
         """
         other = 1 - index
-        if not any(self._keeps):
-            # Pairs alone: what the other side has of a key may be more than one batch can hold.
-            parts = list(self._tables[other].find_parts(keys))
-            if removed is not None and removed_codes is not None:
-                self._send_pairs(index, removed, removed_codes, parts, True, collector)
-            self._send_pairs(index, added, added_codes, parts, False, collector)
-            self._tables[index].insert(added)
-            return
-        found = self._tables[other].find(keys)
+        # What the other side has of a key may be more than one batch can hold.
+        parts = self._tables[other].find_parts(keys)
         is_new = np.bincount(added_codes, minlength=keys.count) > 0
         if removed is not None and removed_codes is not None:
-            self._send_pairs(index, removed, removed_codes, [found], True, collector)
+            self._send_pairs(index, removed, removed_codes, parts, True, collector)
             if self._keeps[index]:
                 self._send(self._padded(index, removed.filter(removed.column(PADDED))), True, collector)
-        if self._keeps[other] and found.batch.num_rows:
-            is_padded = found.batch.column(PADDED).to_numpy(zero_copy_only=False)
-            is_answered = is_padded & is_new[found.codes]
-            self._send(self._padded(other, found.batch.filter(pa.array(is_answered))), True, collector)
-        self._send_pairs(index, added, added_codes, [found], False, collector)
-        is_alone = found.counts()[added_codes] == 0
+        if self._keeps[other]:
+            for found in parts:
+                is_answered = _is_padded(found) & is_new[found.codes]
+                self._send(self._padded(other, found.batch.filter(pa.array(is_answered))), True, collector)
+        self._send_pairs(index, added, added_codes, parts, False, collector)
         if self._keeps[index]:
+            matches = sum((found.counts() for found in parts), np.zeros(keys.count, dtype=np.int64))
+            is_alone = matches[added_codes] == 0
             self._send(self._padded(index, added.filter(pa.array(is_alone))), False, collector)
             added = added.append_column(PADDED, pa.array(is_alone))
         self._tables[index].insert(added)
-        if self._keeps[other] and found.batch.num_rows:
-            is_left = np.zeros(len(found.codes), dtype=np.bool_)
-            if left_over is not None:
-                is_left = ~is_padded & (~is_new & (left_over == 0))[found.codes]
-                self._send(self._padded(other, found.batch.filter(pa.array(is_left))), False, collector)
-            self._flip(other, found, is_padded, is_answered | is_left)
+        if self._keeps[other]:
+            is_bare = np.zeros(keys.count, dtype=np.bool_) if left_over is None else ~is_new & (left_over == 0)
+            self._flip(other, parts, is_new, is_bare, collector)
 
-    def _flip(self, index: int, found: Found, is_padded: Mask, is_changed: Mask) -> None:
-        if is_changed.any():
+    def _flip(self, index: int, parts: Sequence[Found], is_new: Mask, is_bare: Mask, collector: ArrowCollector) -> None:
+        """Note which rows are without a match now: those of bare keys, no longer those of new ones."""
+        changes = []
+        for found in parts:
+            is_padded = _is_padded(found)
+            is_left = ~is_padded & is_bare[found.codes]
+            self._send(self._padded(index, found.batch.filter(pa.array(is_left))), False, collector)
+            is_changed = is_left | (is_padded & is_new[found.codes])
             place = found.batch.schema.get_field_index(PADDED)
             after = found.batch.set_column(place, PADDED, pa.array(is_padded ^ is_changed))
             everything = np.ones(len(is_changed), dtype=np.bool_)
-            self._tables[index].rewrite(found, is_changed=is_changed, is_kept=everything, after=after)
+            changes.append(Rewrite(found=found, is_changed=is_changed, is_kept=everything, after=after))
+        if any(change.is_changed.any() for change in changes):
+            self._tables[index].rewrite(changes)
 
     def _send_pairs(
         self,
@@ -241,3 +241,8 @@ class HistoryJoin(TimedJoin):
 
 def _has_time(layout: JoinLayout) -> bool:
     return layout.sides[LEFT].time_column is not None and layout.sides[RIGHT].time_column is not None
+
+
+def _is_padded(found: Found) -> Mask:
+    mask: Mask = found.batch.column(PADDED).to_numpy(zero_copy_only=False)
+    return mask

@@ -11,7 +11,7 @@ import pyarrow as pa
 from arroyo_core.api import END_OF_TIME_US, ArrowCollector, ArroyoSchema, OperatorContext
 from arroyo_core.api.updating import refuse_updating
 from arroyo_std.joins.keyed import DistinctKeys, Found, KeyedTable
-from arroyo_std.joins.layout import LEFT, JoinLayout, JoinSettings
+from arroyo_std.joins.layout import LEFT, JoinLayout, JoinSettings, Mask
 from arroyo_std.joins.pairs import Ranges, TimeIndex
 from arroyo_std.joins.pending import PendingRows
 from arroyo_std.joins.timed import TimedJoin, emit, need_event_times
@@ -80,10 +80,10 @@ class IntervalJoin(TimedJoin):
         self._pending = [PendingRows(), PendingRows()]
         for index, table in enumerate(self._tables):
             if self._keeps[index]:
-                rows = table.all_rows()
-                due_us = self._due_us(index, table.times(rows))
-                is_open = due_us >= self.progress[index].fired_for(rows)
-                self._pending[index].add(rows.filter(pa.array(is_open)), due_us[is_open])
+                for rows in table.all_rows():
+                    due_us = self._due_us(index, table.times(rows))
+                    is_open = due_us >= self.progress[index].fired_for(rows)
+                    self._pending[index].add(rows.filter(pa.array(is_open)), due_us[is_open])
 
     def add(
         self, index: int, batch: pa.RecordBatch, times: Times, ctx: OperatorContext, collector: ArrowCollector
@@ -94,20 +94,26 @@ class IntervalJoin(TimedJoin):
             emit([self._padded(index, alone, times_alone)], collector)
         if rows.num_rows == 0:
             return
-        found, by_time, ranges = self._find(index, rows, times)
-        emit(self._matched(index, rows, times, found, by_time, ranges), collector)
+        is_alone = np.ones(rows.num_rows, dtype=np.bool_)
+        for found, by_time, ranges in self._find(index, rows, times):
+            emit(self._matched(index, rows, times, found, by_time, ranges), collector)
+            is_alone &= ~ranges.has_match
         self._tables[index].insert(rows)
         if self._keeps[index]:
-            self._pending[index].add(rows, self._due_us(index, times))
+            due_us = self._due_us(index, times)
+            # Where a match must be some time before its row, none can come any more.
+            is_over = due_us < self.progress[index].fired_for(rows)
+            self._send_alone(index, rows, times, is_alone & is_over, collector)
+            self._pending[index].add(rows.filter(pa.array(~is_over)), due_us[~is_over])
 
     def fire(self, watermark_us: int, collector: ArrowCollector) -> int:
         for index in (LEFT, 1 - LEFT):
-            taken = self._pending[index].take(watermark_us)
-            if taken is not None:
-                rows = taken[0]
+            for rows, _ in self._pending[index].take(watermark_us):
                 times = self._tables[index].times(rows)
-                is_alone = ~self._find(index, rows, times)[2].has_match
-                emit([self._padded(index, rows.filter(pa.array(is_alone)), times[is_alone])], collector)
+                is_alone = np.ones(rows.num_rows, dtype=np.bool_)
+                for _, _, ranges in self._find(index, rows, times):
+                    is_alone &= ~ranges.has_match
+                self._send_alone(index, rows, times, is_alone, collector)
         for table, retention_us in zip(self._tables, self.retentions_us(), strict=True):
             table.expire(watermark_us, retention_us)
         if watermark_us >= END_OF_TIME_US:
@@ -123,13 +129,13 @@ class IntervalJoin(TimedJoin):
         """The last watermark with which a match may still come."""
         return times + self._interval.bounds_us(index)[1]
 
-    def _find(self, index: int, rows: pa.RecordBatch, times: Times) -> tuple[Found, TimeIndex, Ranges]:
-        """The rows of the other side that have the keys, and which of them are within each row's interval."""
+    def _find(self, index: int, rows: pa.RecordBatch, times: Times) -> Iterator[tuple[Found, TimeIndex, Ranges]]:
+        """Parts of the other side's rows that have the keys, and which of them are within each row's interval."""
         keys = DistinctKeys.of_rows([rows.column(name) for name in self.layout.sides[index].keys], rows.num_rows)
-        found = self._tables[1 - index].find(keys)
-        by_time = found.by_time()
         first_us, last_us = self._interval.bounds_us(index)
-        return found, by_time, by_time.between(keys.codes, times + first_us, times + last_us)
+        for found in self._tables[1 - index].find_parts(keys):
+            by_time = found.by_time()
+            yield found, by_time, by_time.between(keys.codes, times + first_us, times + last_us)
 
     def _matched(
         self, index: int, rows: pa.RecordBatch, times: Times, found: Found, by_time: TimeIndex, ranges: Ranges
@@ -141,6 +147,11 @@ class IntervalJoin(TimedJoin):
                 yield self.layout.matched(rows, mine, found.batch, theirs, added)
             else:
                 yield self.layout.matched(found.batch, theirs, rows, mine, added)
+
+    def _send_alone(
+        self, index: int, rows: pa.RecordBatch, times: Times, is_alone: Mask, collector: ArrowCollector
+    ) -> None:
+        emit([self._padded(index, rows.filter(pa.array(is_alone)), times[is_alone])], collector)
 
     def _padded(self, index: int, rows: pa.RecordBatch, times: Times) -> pa.RecordBatch:
         return self.layout.padded(index, rows, [time_array(times)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -54,6 +54,20 @@ class Found:
         return TimeIndex.of_rows(self.codes, self.times)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewrite:
+    """Rows of `after`, those that are kept, take the place of the changed rows that were found, row by row."""
+
+    found: Found
+    is_changed: Mask
+    is_kept: Mask
+    after: pa.RecordBatch = field(repr=False)
+
+    @property
+    def rows(self) -> int:
+        return len(self.is_changed)
+
+
 class KeyedTable:
     """A view by key of table `left` or `right`, whose key columns are those its input is routed by."""
 
@@ -67,16 +81,17 @@ class KeyedTable:
     def expire(self, watermark_us: int, retention_us: int) -> None:
         self._view.expire(watermark_us, retention_us)
 
-    def all_rows(self) -> pa.RecordBatch:
-        return self._view.get_all()
+    def all_rows(self) -> Sequence[pa.RecordBatch]:
+        """Every row, in no particular order, in batches that can hold them."""
+        return self._view.get_all_parts()
 
     def find(self, keys: DistinctKeys) -> Found:
         """The rows of each key; the columns are those of any side, in the order of `on`."""
         return self._found(self._view.lookup(self._queries(keys)), keys)
 
-    def find_parts(self, keys: DistinctKeys) -> Iterator[Found]:
-        """What `find` gives, one after the other in parts: for keys with more rows than one batch can hold."""
-        return (self._found(matches, keys) for matches in self._view.lookup_parts(self._queries(keys)))
+    def find_parts(self, keys: DistinctKeys) -> Sequence[Found]:
+        """What `find` gives, one after the other in parts: keys may have more rows than one batch can hold."""
+        return [self._found(matches, keys) for matches in self._view.lookup_parts(self._queries(keys))]
 
     def times(self, rows: pa.RecordBatch) -> Rows:
         column = self._side.time_column
@@ -89,14 +104,26 @@ class KeyedTable:
         starts = np.searchsorted(matches.query_rows, np.arange(keys.count + 1))
         return Found(matches.batch, matches.query_rows, self.times(matches.batch), starts)
 
-    def rewrite(self, found: Found, *, is_changed: Mask, is_kept: Mask, after: pa.RecordBatch) -> None:
-        """Let rows of `after`, those that are kept, take the place of the changed rows of `found`, row by row.
+    def rewrite(self, parts: Sequence[Rewrite]) -> None:
+        """Change rows that were found, all parts of one search together.
 
         Tables delete by key and time: what else there is of a changed row's key and time is written again, too.
         """
-        groups = Groups.of_columns([pa.array(found.codes), pa.array(found.times)], len(found.codes))
+        codes = np.concatenate([part.found.codes for part in parts])
+        times = np.concatenate([part.found.times for part in parts])
+        groups = Groups.of_columns([pa.array(codes), pa.array(times)], len(codes))
         is_touched = np.zeros(groups.count, dtype=np.bool_)
-        is_touched[groups.codes[is_changed]] = True
-        doomed = found.batch.take(pa.array(groups.first_rows()[is_touched]))
-        self._view.delete(DeleteKey() if self._side.time_column is None else DeleteTimeKey(), doomed)
-        self._view.insert(after.filter(pa.array(is_touched[groups.codes] & is_kept)))
+        is_touched[groups.codes[np.concatenate([part.is_changed for part in parts])]] = True
+        is_doomed = np.zeros(len(codes), dtype=np.bool_)
+        is_doomed[groups.first_rows()[is_touched]] = True
+        # All deletes come first: a key and time may have rows in several parts.
+        start = 0
+        for part in parts:
+            doomed = part.found.batch.filter(pa.array(is_doomed[start : start + part.rows]))
+            self._view.delete(DeleteKey() if self._side.time_column is None else DeleteTimeKey(), doomed)
+            start += part.rows
+        start = 0
+        for part in parts:
+            is_kept = is_touched[groups.codes[start : start + part.rows]] & part.is_kept
+            self._view.insert(part.after.filter(pa.array(is_kept)))
+            start += part.rows

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from arroyo_std.joins.layout import Mask
+from arroyo_std.whole_groups import is_large
 from arroyo_std.windows.times import Times
 
 #: So many parts are merged into one: each is looked at whenever the watermark passes its first row.
@@ -26,35 +27,52 @@ class PendingRows:
 
     def __init__(self) -> None:
         self._parts: list[_Part] = []
+        self._most_parts = MERGE_PARTS
 
     def add(self, rows: pa.RecordBatch, due_us: Times) -> None:
         """Rows that are due when the watermark is after `due_us`."""
         if rows.num_rows == 0:
             return
         self._parts.append(_Part(int(due_us.min()), rows, due_us))
-        if len(self._parts) >= MERGE_PARTS:
-            merged, due = self._gather(self._parts)
-            self._parts = [_Part(int(due.min()), merged, due)]
+        if len(self._parts) >= self._most_parts:
+            self._parts = _gather(self._parts)
+            self._most_parts = len(self._parts) + MERGE_PARTS
 
-    def take(self, watermark_us: int) -> tuple[pa.RecordBatch, Times] | None:
-        """Remove the rows that are due, and return them with the times at which they were; None if there are none."""
+    def take(self, watermark_us: int) -> list[tuple[pa.RecordBatch, Times]]:
+        """Remove the rows that are due, and return them with the times at which they were, in few parts."""
         ready = [part for part in self._parts if part.first_us < watermark_us]
-        if not ready:
-            return None
         self._parts = [part for part in self._parts if part.first_us >= watermark_us]
-        rows, due_us = self._gather(ready)
-        is_due = due_us < watermark_us
-        if not is_due.all():
-            self._parts.append(_filter(rows, due_us, ~is_due))
-            rows, due_us = rows.filter(pa.array(is_due)), due_us[is_due]
-        return rows, due_us
+        taken = []
+        for part in _gather(ready):
+            is_due = part.due_us < watermark_us
+            if is_due.all():
+                taken.append((part.rows, part.due_us))
+                continue
+            self._parts.append(_filter(part, ~is_due))
+            due = _filter(part, is_due)
+            taken.append((due.rows, due.due_us))
+        return taken
 
-    def _gather(self, parts: list[_Part]) -> tuple[pa.RecordBatch, Times]:
-        if len(parts) == 1:
-            return parts[0].rows, parts[0].due_us
-        return pa.concat_batches([part.rows for part in parts]), np.concatenate([part.due_us for part in parts])
+
+def _gather(parts: list[_Part]) -> list[_Part]:
+    """The same rows in one part, or in several where one batch might not hold them."""
+    gathered: list[_Part] = []
+    held: list[_Part] = []
+    for part in parts:
+        if held and is_large([each.rows for each in [*held, part]]):
+            gathered.append(_joined(held))
+            held = []
+        held.append(part)
+    return [*gathered, _joined(held)] if held else gathered
 
 
-def _filter(rows: pa.RecordBatch, due_us: Times, mask: Mask) -> _Part:
-    kept = due_us[mask]
-    return _Part(int(kept.min()), rows.filter(pa.array(mask)), kept)
+def _joined(parts: list[_Part]) -> _Part:
+    if len(parts) == 1:
+        return parts[0]
+    due_us = np.concatenate([part.due_us for part in parts])
+    return _Part(int(due_us.min()), pa.concat_batches([part.rows for part in parts]), due_us)
+
+
+def _filter(part: _Part, mask: Mask) -> _Part:
+    kept = part.due_us[mask]
+    return _Part(int(kept.min()), part.rows.filter(pa.array(mask)), kept)

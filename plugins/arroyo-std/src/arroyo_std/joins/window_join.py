@@ -15,6 +15,7 @@ from arroyo_core.errors import ConfigError
 from arroyo_std.joins.layout import LEFT, RIGHT, SIDE_NAMES, JoinLayout, JoinSettings, Mask, Side
 from arroyo_std.joins.pairs import equal_ranges, shared_codes
 from arroyo_std.joins.timed import TimedJoin, emit, need_event_times
+from arroyo_std.whole_groups import concat, split_groups
 from arroyo_std.windows.layout import WINDOW_COLUMNS, WINDOW_END, WINDOW_START, WINDOW_TIME
 from arroyo_std.windows.times import TIME_TYPE, Times, floor_to_grid, time_array, times_us
 
@@ -112,16 +113,17 @@ class WindowJoin(TimedJoin):
         until_us = watermark_us
         if watermark_us < END_OF_TIME_US:
             until_us -= self._window.allowed_lateness_us
-        due = [self._take_due(index, until_us) for index in (LEFT, RIGHT)]
-        if any(rows.num_rows for rows in due):
-            emit(self._joined(due[LEFT], due[RIGHT]), collector)
+        due = [self._views[index].take_parts_before(until_us) for index in (LEFT, RIGHT)]
+        if any(due):
+            names = [self._equal_columns(index) for index in (LEFT, RIGHT)]
+            for left, right in split_groups(due, names):
+                emit(self._joined(self._one_batch(LEFT, left), self._one_batch(RIGHT, right)), collector)
         return until_us
 
-    def _take_due(self, index: int, until_us: int) -> pa.RecordBatch:
-        due = self._views[index].take_before(until_us)
-        if due is None:
+    def _one_batch(self, index: int, parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+        if not parts:
             return pa.RecordBatch.from_pylist([], schema=self.table_schema(self.layout.sides[index]).schema)
-        return due
+        return concat(parts)
 
     def _joined(self, left: pa.RecordBatch, right: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         codes = list(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from arroyo_core.api import ExpiringTimeKeyState
 from arroyo_std.aggregates.groups import Groups
+from arroyo_std.whole_groups import concat, whole_groups
 from arroyo_std.windows.layout import WINDOW_START, WindowLayout
 from arroyo_std.windows.times import Times, times_us
 
@@ -59,6 +60,7 @@ class BinStore:
     def __init__(self, layout: WindowLayout, view: ExpiringTimeKeyState) -> None:
         self._layout = layout
         self._view = view
+        self._group_columns = [*layout.keys, WINDOW_START]
         self._pending: list[_Run] = []
         self._pending_bytes = 0
         self._merged_bytes = 0
@@ -71,11 +73,12 @@ class BinStore:
         if self._pending_bytes > 2 * self._merged_bytes + MERGE_BYTES:
             self._merge_pending()
 
-    def take_before(self, time_us: int) -> pa.RecordBatch | None:
-        """Remove the bins that start before `time_us`, and return them merged, oldest first; None if there are none."""
+    def take_before(self, time_us: int) -> Iterator[pa.RecordBatch]:
+        """Remove the bins that start before `time_us`, and return them merged: oldest first, unless they are large."""
         parts = [*self._view.take_parts_before(time_us), *self._take_pending_before(time_us)]
         self._forget(time_us)
-        return _Run.of(self.merge(parts)).rows if parts else None
+        for rows in self._merge_all(parts):
+            yield _Run.of(rows).rows
 
     def starts(self) -> list[int]:
         """The starts of all bins with rows, in order."""
@@ -98,19 +101,25 @@ class BinStore:
 
     def flush(self, epoch: int) -> None:
         """Hand the epoch's rows to the table, for its checkpoint."""
-        fresh = self._merge_pending()
+        self._merge_pending()
+        fresh = [run.rows for run in self._pending]
         self._set_pending([])
         self._cache.clear()
-        if fresh is None:
-            return
-        if epoch % MERGE_PARTS == 0:
+        if epoch % MERGE_PARTS == 0 and fresh:
             fresh = self._absorb_parts(fresh)
-        self._view.insert_batch(fresh)
+        for rows in fresh:
+            self._view.insert_batch(rows)
 
     def merge(self, parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
         """One row per key and bin."""
-        rows = _concat(parts)
-        names = [*self._layout.keys, WINDOW_START]
+        return self._merge_rows(concat(parts))
+
+    def _merge_all(self, parts: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
+        """The same in as few batches as can hold all rows; none for none."""
+        return [self._merge_rows(rows) for rows in whole_groups(parts, self._group_columns)] if parts else []
+
+    def _merge_rows(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        names = self._group_columns
         groups = Groups.of_columns([rows.column(name) for name in names], rows.num_rows)
         if groups.count == rows.num_rows:
             return rows
@@ -119,18 +128,17 @@ class BinStore:
         states = self._layout.plan.merge(self._layout.states_of(rows), groups)
         return pa.RecordBatch.from_arrays([*keys, *states], schema=self._layout.state.schema)
 
-    def _absorb_parts(self, fresh: pa.RecordBatch) -> pa.RecordBatch:
+    def _absorb_parts(self, fresh: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
         """With what the table has of bins that too many epochs have written to, which is taken out of it."""
-        starts = np.unique(_starts(fresh))
+        starts = np.unique(np.concatenate([_starts(rows) for rows in fresh]))
         crowded = starts[self._view.count_parts(starts) >= MERGE_PARTS // 2]
         parts = self._view.expire_timestamps(crowded)
-        return self.merge([fresh, *parts]) if parts else fresh
+        return self._merge_all([*fresh, *parts]) if parts else fresh
 
-    def _merge_pending(self) -> pa.RecordBatch | None:
+    def _merge_pending(self) -> None:
         if len(self._pending) > 1:
-            self._set_pending([_Run.of(self.merge([run.rows for run in self._pending]))])
+            self._set_pending([_Run.of(rows) for rows in self._merge_all([run.rows for run in self._pending])])
             self._merged_bytes = self._pending_bytes
-        return self._pending[0].rows if self._pending else None
 
     def _take_pending_before(self, time_us: int) -> list[pa.RecordBatch]:
         """Remove the bins in memory that start before `time_us`, and return their rows."""
@@ -162,7 +170,3 @@ class BinStore:
 
 def _starts(rows: pa.RecordBatch) -> Times:
     return times_us(rows.column(WINDOW_START))
-
-
-def _concat(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    return parts[0] if len(parts) == 1 else pa.concat_batches(parts)

@@ -15,6 +15,7 @@ from arroyo_core.api import ArrowOperator, ArroyoSchema, OperatorContext, Regist
 from arroyo_core.api.units import format_duration_us
 from arroyo_core.state import timestamp_table_config
 from arroyo_std.aggregates.groups import Groups
+from arroyo_std.whole_groups import concat
 from arroyo_std.windows.bins import BinStore
 from arroyo_std.windows.layout import WINDOW_START, WindowLayout
 from arroyo_std.windows.partial import PartialWindow
@@ -149,8 +150,7 @@ class TumblingWindow(BinnedWindow):
         }
 
     def fire(self, layout: WindowLayout, *, until_us: int, progress: FiringProgress) -> Iterator[pa.RecordBatch]:
-        rows = self.store.take_before(floor_time(until_us, self._grid.size_us, self._grid.offset_us))
-        if rows is not None:
+        for rows in self.store.take_before(floor_time(until_us, self._grid.size_us, self._grid.offset_us)):
             starts = times_us(rows.column(WINDOW_START))
             keys = [rows.column(key) for key in layout.keys]
             yield layout.finish(keys, layout.states_of(rows), starts_us=starts, ends_us=starts + self._grid.size_us)
@@ -187,7 +187,7 @@ class SlidingWindow(BinnedWindow):
             some, ends = ends[: self._at_once], ends[self._at_once :]
             bins = starts[bisect_left(starts, some[0] - grid.size_us) : bisect_left(starts, some[-1])]
             parts = self.store.read(bins)
-            rows = parts[0] if len(parts) == 1 else pa.concat_batches(parts)
+            rows = concat(parts)
             yield self._merge_windows(layout, rows, first_us=some[0], last_us=some[-1], progress=progress)
             window_rows = rows.num_rows // len(bins) * (grid.size_us // grid.slide_us)
             self._at_once = max(1, MERGED_ROWS // max(1, window_rows))
