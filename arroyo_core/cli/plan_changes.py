@@ -47,6 +47,7 @@ def comparison_json(
                 "needs_allow_change": change.needs_allow_change,
                 "changed_settings": [asdict(setting) for setting in change.settings],
                 "reads_from_its_beginning": change.is_source and change.starts_over,
+                "backlog": change.backlog,
                 "tables": [
                     {
                         "name": table.name,
@@ -79,6 +80,8 @@ def _row(change: OperatorChange) -> tuple[str, ...]:
     reasons = [change.reason] if change.reason else []
     if change.is_source and change.starts_over:
         reasons.append("reads from its beginning")
+    elif change.backlog:
+        reasons.append(f"{change.backlog:,} rows behind")
     return (change.operator_id, change.operator or "?", change.kind.value, state, "; ".join(reasons))
 
 

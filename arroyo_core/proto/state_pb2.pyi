@@ -243,7 +243,7 @@ class OperatorMetadata(_message.Message):
     def __init__(self, job_id: _Optional[str] = ..., operator_id: _Optional[str] = ..., epoch: _Optional[int] = ..., min_watermark_us: _Optional[int] = ..., max_watermark_us: _Optional[int] = ..., parallelism: _Optional[int] = ...) -> None: ...
 
 class OperatorCheckpointMetadata(_message.Message):
-    __slots__ = ("operator_metadata", "start_time_us", "finish_time_us", "table_checkpoint_metadata", "table_configs", "needs_commit", "bytes", "subtask_index")
+    __slots__ = ("operator_metadata", "start_time_us", "finish_time_us", "table_checkpoint_metadata", "table_configs", "needs_commit", "bytes", "subtask_index", "backlog")
     class TableCheckpointMetadataEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -266,6 +266,7 @@ class OperatorCheckpointMetadata(_message.Message):
     NEEDS_COMMIT_FIELD_NUMBER: _ClassVar[int]
     BYTES_FIELD_NUMBER: _ClassVar[int]
     SUBTASK_INDEX_FIELD_NUMBER: _ClassVar[int]
+    BACKLOG_FIELD_NUMBER: _ClassVar[int]
     operator_metadata: OperatorMetadata
     start_time_us: int
     finish_time_us: int
@@ -274,7 +275,8 @@ class OperatorCheckpointMetadata(_message.Message):
     needs_commit: bool
     bytes: int
     subtask_index: int
-    def __init__(self, operator_metadata: _Optional[_Union[OperatorMetadata, _Mapping]] = ..., start_time_us: _Optional[int] = ..., finish_time_us: _Optional[int] = ..., table_checkpoint_metadata: _Optional[_Mapping[str, TableCheckpointMetadata]] = ..., table_configs: _Optional[_Mapping[str, TableConfig]] = ..., needs_commit: _Optional[bool] = ..., bytes: _Optional[int] = ..., subtask_index: _Optional[int] = ...) -> None: ...
+    backlog: int
+    def __init__(self, operator_metadata: _Optional[_Union[OperatorMetadata, _Mapping]] = ..., start_time_us: _Optional[int] = ..., finish_time_us: _Optional[int] = ..., table_checkpoint_metadata: _Optional[_Mapping[str, TableCheckpointMetadata]] = ..., table_configs: _Optional[_Mapping[str, TableConfig]] = ..., needs_commit: _Optional[bool] = ..., bytes: _Optional[int] = ..., subtask_index: _Optional[int] = ..., backlog: _Optional[int] = ...) -> None: ...
 
 class DistributionDigest(_message.Message):
     __slots__ = ("name", "version", "sha256")

@@ -80,6 +80,8 @@ class OperatorChange:
     is_source: bool = False
     #: The settings that changed since, of those that its state depends on.
     settings: tuple[SettingChange, ...] = ()
+    #: Rows that a source knew of and had not read when the checkpoint was written.
+    backlog: int = 0
 
     @property
     def dropped(self) -> tuple[StoredTable, ...]:
@@ -190,6 +192,7 @@ def _compare(
         kind=ChangeKind.REUSED,
         tables=tables,
         is_source=declared.is_source,
+        backlog=stored.backlog if stored is not None else 0,
     )
     if recorded is not None:
         if recorded.operator != declared.operator:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -283,12 +284,18 @@ class JobSteps:
 def _merge(reports: Sequence[pb.ChainReport]) -> list[OperatorCheckpointMetadata]:
     """Each operator's checkpoint from those of its subtasks; operators without tables have none."""
     subtasks: dict[str, list[SubtaskCheckpointMetadata]] = {}
+    backlogs: Counter[str] = Counter()
     for report in reports:
         for item in report.operators:
             if item.checkpoint:
                 metadata = SubtaskCheckpointMetadata.FromString(item.checkpoint)
                 subtasks.setdefault(item.operator_id, []).append(metadata)
-    return [merge_operator_metadata(subtasks[operator_id]) for operator_id in sorted(subtasks)]
+            if item.finish_type:
+                backlogs[item.operator_id] += OperatorMetrics.from_values(item.metrics).backlog
+    merged = [merge_operator_metadata(subtasks[operator_id]) for operator_id in sorted(subtasks)]
+    for operator in merged:
+        operator.backlog = backlogs[operator.operator_metadata.operator_id]
+    return merged
 
 
 def _is_final(reports: Sequence[pb.ChainReport]) -> bool:

@@ -102,6 +102,7 @@ class Rows(SourceOperator):
             collector.broadcast_watermark(Watermark.event_time(part[-1]))
             for n in part:
                 self.view.insert(n % 12, n + 12)
+            ctx.report_backlog(len(todo) - start - len(part))
         if not self.then_wait:
             return SourceFinishType.FINAL
         self.trace.on_wait()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -40,24 +41,18 @@ class FormatChoice:
 
     def resolve(self) -> FormatChoice:
         """The choice that executors are sent; on the driver, once."""
-        try:
+        with _path_in_config("format"):
             return FormatChoice(self.format, self.format.resolve(self.settings))
-        except ConfigError as error:
-            raise _within_format(error) from error
 
     def schema(self, declared: pa.Schema | None) -> pa.Schema:
         """The columns of messages; raises `ConfigError`, as `Format.schema` does."""
-        try:
+        with _path_in_config("format", "schema"):
             return self.format.schema(self.settings, declared)
-        except ConfigError as error:
-            raise _within_config(error) from error
 
     def check_files(self, schema: pa.Schema | None) -> None:
         """Raises `ConfigError`, as `FileFormat.check_schema` does."""
-        try:
+        with _path_in_config("format", "schema"):
             self.files().check_schema(self.settings, schema)
-        except ConfigError as error:
-            raise _within_config(error) from error
 
     def reader(self, schema: pa.Schema) -> MessageReader:
         return self.format.reader(self.settings, schema)
@@ -188,14 +183,12 @@ def _holds_settings(found: Any) -> bool:
     return kind is not None and not found.is_repeated and not kind.full_name.startswith("google.protobuf.")
 
 
-def _within_format(error: ConfigError) -> ConfigError:
-    """The same mistake, with a path that begins at the connector's config."""
-    is_whole = error.field is not None and error.field.startswith("format.")
-    path = error.field if is_whole else f"format.{error.field}" if error.field else "format"
-    return ConfigError(error.message, field=path, value=error.value, allowed=error.allowed, suggestion=error.suggestion)
-
-
-def _within_config(error: ConfigError) -> ConfigError:
-    """The same for a mistake about columns, which may be one of the connector's own field `schema`."""
-    is_own = error.field is not None and error.field.partition(".")[0] in ("format", "schema")
-    return error if is_own else _within_format(error)
+@contextmanager
+def _path_in_config(*own: str) -> Iterator[None]:
+    """Mistakes get a path that begins at the connector's config, unless it begins with one of its `own` fields."""
+    try:
+        yield
+    except ConfigError as error:
+        if error.field is not None and error.field.partition(".")[0] in own:
+            raise
+        raise error.within("format") from error
