@@ -28,6 +28,9 @@ FULL = f"py{sys.version_info.major}{sys.version_info.minor}"
 #: finds the plugins that they bring along.
 INTEGRATION = f"{FULL}-integration"
 
+#: Kills and pauses, and what is long or large: these wait more than they work, so that they run beside the others.
+CHAOS = f"{FULL}-chaos"
+
 #: Whole pipelines of all plugins, in process: one core is enough, so that it runs beside others.
 PIPELINES = f"{FULL}-pipelines"
 
@@ -45,7 +48,7 @@ def python_tags() -> list[str]:
 
 def environment_names() -> list[str]:
     names = [f"{tag}-{distribution.name}" for tag in python_tags() for distribution in distributions()]
-    return ["lint", PIPELINES, *names, INTEGRATION]
+    return ["lint", PIPELINES, *names, INTEGRATION, CHAOS]
 
 
 def distribution_of(environment: str) -> Distribution | None:
@@ -70,7 +73,9 @@ def test_arguments(environment: str) -> list[str]:
         folders = ("lives", "golden", "nexmark", "exactly_once", "adversary")
         return ["benchmarks", *(f"tests/{folder}" for folder in folders)]
     if environment == INTEGRATION:
-        return ["tests/integration", "tests/chaos", "tests/kafka", "tests/soak", "tests/scale"]
+        return ["tests/integration"]
+    if environment == CHAOS:
+        return ["tests/chaos", "tests/kafka", "tests/soak", "tests/scale"]
     subject = distribution_of(environment)
     if subject is None:
         return []

@@ -2,7 +2,7 @@
 # Runs the matrix and closes with a summary: `make test` calls it, with `tox run`'s arguments if there are any.
 #
 # Everything that needs one core runs side by side, one environment per core; the tests on Spark, which
-# take all cores, run after it by themselves.
+# take all cores, run after it: ordinary ones beside those that wait for timeouts most of the time.
 bin=.venv/bin
 path=$($bin/python tools/interpreters.py) || exit 1
 PATH=$path:$PATH
@@ -12,9 +12,9 @@ status=0
 if [ $# -gt 0 ]; then
     $bin/tox run --colored no "$@" || status=$?
 else
-    on_spark=$($bin/python -c 'import sys; print("py%d%d-integration" % sys.version_info[:2])')
-    $bin/tox run-parallel --colored no --parallel-no-spinner -p auto --skip-env "^$on_spark\$" || status=$?
-    $bin/tox run --colored no -e "$on_spark" || status=$?
+    tag=$($bin/python -c 'import sys; print("py%d%d" % sys.version_info[:2])')
+    $bin/tox run-parallel --colored no --parallel-no-spinner -p auto --skip-env "^$tag-(integration|chaos)\$" || status=$?
+    $bin/tox run-parallel --colored no --parallel-no-spinner -p 2 -e "$tag-integration,$tag-chaos" || status=$?
 fi
 $bin/python tools/summary.py build/reports || status=1
 exit $status

@@ -19,7 +19,7 @@ DEFAULT_CONCURRENCY = 100
 
 @dataclass(frozen=True, kw_only=True)
 class AsyncUdf(UserFunction):
-    """A coroutine function, called once per row by `std.async_udf`; its settings are defaults of the node's."""
+    """A coroutine function, called once per row; its settings are defaults of the node's."""
 
     function: Callable[..., Awaitable[Any]]
     #: How many calls may be under way in one subtask.
@@ -70,7 +70,7 @@ def async_udf(
     backoff: str = "100ms",
     ordered: bool = True,
 ) -> AsyncUdf | Callable[[Callable[..., Awaitable[Any]]], AsyncUdf]:
-    """Declare a coroutine function for `std.async_udf`. Types and nulls are as with `@udf`.
+    """Declare a coroutine function, which an operator calls for each row. Types and nulls are as with `@udf`.
 
     Raises `UdfDeclarationError` for a mistake.
     """

@@ -1,4 +1,4 @@
-"""`@batch_udf`: functions that make a batch of a batch, for `std.map_batches`."""
+"""`@batch_udf`: functions that make a batch of a batch."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def batch_udf(
     volatility: str = "deterministic",
     timeout: str | None = None,
 ) -> BatchUdf | Callable[[Callable[[pa.RecordBatch], pa.RecordBatch]], BatchUdf]:
-    """Declare a function of batches for `std.map_batches`; `schema` tells the columns of its results.
+    """Declare a function of batches; `schema` tells the columns of its results.
 
     Raises `UdfDeclarationError` for a mistake.
     """
