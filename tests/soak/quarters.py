@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from .samples import KINDS, Sample
+from .samples import KINDS, SHUFFLES, Sample
 
 #: What has grown by no more than this is flat; of numbers of things, a few more are, and of times, some milliseconds.
 TOLERANCE = 0.10
@@ -43,11 +43,13 @@ class Measure:
     is_count: bool = False
     #: Whether it is asked to be flat; some are only shown.
     is_judged: bool = True
+    #: It grows until somebody collects garbage, and must come back to where it was: at the end its lowest value counts.
+    falls_back: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """The medians of a measure in the first and in the last quarter."""
+    """The medians of a measure in the first and in the last quarter; of what falls back, the lowest in the last."""
 
     measure: Measure
     first: float
@@ -77,24 +79,28 @@ def warm_up_s(duration_s: float) -> float:
 def compare(measure: Measure, start_s: float, end_s: float) -> Change:
     """Between the two moments; a quarter without any value counts as nothing."""
     quarter_s = (end_s - start_s) / 4
+    first = _between(measure, start_s, start_s + quarter_s)
+    last = _between(measure, end_s - quarter_s, end_s)
     return Change(
         measure=measure,
-        first=_median(measure, start_s, start_s + quarter_s),
-        last=_median(measure, end_s - quarter_s, end_s),
+        first=statistics.median(first),
+        last=min(last) if measure.falls_back else statistics.median(last),
     )
 
 
-def _median(measure: Measure, start_s: float, end_s: float) -> float:
+def _between(measure: Measure, start_s: float, end_s: float) -> list[float]:
     found = [value for time_s, value in zip(measure.times_s, measure.values, strict=True) if start_s <= time_s <= end_s]
-    return statistics.median(found) if found else 0.0
+    return found or [0.0]
 
 
 def measures(samples: Sequence[Sample], epochs: Sequence[Epoch]) -> list[Measure]:
     """Everything that is asked to be flat."""
     times = [sample.time_s for sample in samples]
 
-    def of(name: str, unit: str, values: Sequence[float], *, is_count: bool = False) -> Measure:
-        return Measure(name=name, unit=unit, times_s=times, values=values, is_count=is_count)
+    def of(
+        name: str, unit: str, values: Sequence[float], *, is_count: bool = False, falls_back: bool = False
+    ) -> Measure:
+        return Measure(name=name, unit=unit, times_s=times, values=values, is_count=is_count, falls_back=falls_back)
 
     kinds = [kind for kind in KINDS if any(kind in sample.pss_bytes for sample in samples)]
     folders = samples[-1].files if samples else {}
@@ -104,7 +110,10 @@ def measures(samples: Sequence[Sample], epochs: Sequence[Epoch]) -> list[Measure
         *(of(f"memory: {kind}", "MiB", _series(samples, "pss_bytes", kind, 1 / MIB)) for kind in kinds),
         *(of(f"descriptors: {kind}", "", _series(samples, "descriptors", kind), is_count=True) for kind in kinds),
         *(of(f"number: {kind}", "", _series(samples, "processes", kind), is_count=True) for kind in kinds),
-        *(of(f"files: {folder}", "", _series(samples, "files", folder), is_count=True) for folder in folders),
+        *(
+            of(f"files: {folder}", "", _series(samples, "files", folder), is_count=True, falls_back=folder == SHUFFLES)
+            for folder in folders
+        ),
         of("bytes of state", "MiB", [sample.state_bytes / MIB for sample in samples]),
     ]
 

@@ -62,6 +62,10 @@ def count_files(folder: Path) -> tuple[int, int]:
     return number, size
 
 
+#: Of Spark, which deletes them when its JVM collects garbage.
+SHUFFLES = "shuffles"
+
+
 def count_staged(output: Path) -> int:
     """Files of sinks that nobody may read yet, or ever; manifests are output, and grow with it."""
     return sum(count_files(folder)[0] for folder in output.glob("*/_*") if folder.name != "_committed")
@@ -103,6 +107,7 @@ class Sampler:
             numbers[kind] += 1
         self._cpu_s |= session_cpu_s(self.session)
         state, state_bytes = count_files(self.places.state)
+        shuffles = sum(count_files(folder)[0] for folder in self.places.temp.rglob("blockmgr-*"))
         return Sample(
             time_s=time.monotonic() - self.started_s,
             pss_bytes=dict(memory),
@@ -112,7 +117,8 @@ class Sampler:
             files={
                 "state": state,
                 "cache": count_files(self.places.cache)[0],
-                "temporary": count_files(self.places.temp)[0],
+                "temporary": count_files(self.places.temp)[0] - shuffles,
+                SHUFFLES: shuffles,
                 "staged": count_staged(self.places.output),
             },
             state_bytes=state_bytes,

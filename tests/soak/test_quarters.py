@@ -52,6 +52,19 @@ def test_the_quarters_begin_after_the_warm_up():
     assert warm_up_s(36_000.0) == 300.0
 
 
+@pytest.mark.parametrize(("leak", "is_flat"), [(0, True), (2, False)])
+def test_what_is_collected_now_and_then_must_come_back_to_where_it_was(leak, is_flat):
+    times = [float(number) for number in range(100)]
+    saw = Measure(
+        name="shuffles",
+        unit="",
+        times_s=times,
+        values=[leak * time + 10 * (time % 9) for time in times],
+        falls_back=True,
+    )
+    assert compare(saw, 0.0, 100.0).is_flat is is_flat
+
+
 def sample(number: int) -> Sample:
     return Sample(
         time_s=float(number),
