@@ -52,13 +52,22 @@ class WindowJoinConstructor(OperatorConstructor[WindowJoinConfig]):
             raise ConfigError(
                 "a duration must not be negative", field="allowed_lateness", value=config.allowed_lateness
             )
+        if size_us is not None and not config.on:
+            raise ConfigError(
+                "'on' is missing: give the columns that must be equal; only inputs that are windowed already are joined "
+                "by their windows alone, without 'size'",
+                field="on",
+            )
         window = WindowJoinSettings(
             size_us=size_us,
             offset_us=config.offset % size_us if size_us else 0,
             allowed_lateness_us=config.allowed_lateness,
         )
         return ConstructedOperator.from_operator(
-            WindowJoin(join_settings(config.type, config.on, config.prefixes, config.late), window)
+            WindowJoin(
+                join_settings(config.type, config.on, config.prefixes, config.late, needs_keys=size_us is not None),
+                window,
+            )
         )
 
 
@@ -238,14 +247,19 @@ def check_keeps_left_only(type_number: int) -> None:
 
 
 def join_settings(
-    type_number: int, on: Sequence[JoinKey], prefixes: JoinPrefixes, late: int = std_pb2.drop
+    type_number: int,
+    on: Sequence[JoinKey],
+    prefixes: JoinPrefixes,
+    late: int = std_pb2.drop,
+    *,
+    needs_keys: bool = True,
 ) -> JoinSettings:
     """What all joins are told; raises `ConfigError` at the field that is wrong."""
     from arroyo_std.joins.layout import JoinSettings
 
     return JoinSettings(
         type=join_type(type_number),
-        on=key_pairs(on),
+        on=key_pairs(on) if on or needs_keys else (),
         prefixes=(prefixes.left, prefixes.right),
         has_late_output=late == std_pb2.side_output,
     )
