@@ -243,7 +243,7 @@ def test_a_key_may_have_the_name_of_a_state_column(make, run):
 
 def test_a_result_cannot_have_the_name_of_a_key_or_of_the_column_of_changes(make, run):
     for name in ("k", UPDATING_META):
-        with pytest.raises(ConfigError, match="there is a column .* already: give another name") as caught:
+        with pytest.raises(ConfigError, match=r"there is a column .* already: give another name") as caught:
             run(make("std.updating_aggregate", keys=["k"], aggregates=[{"function": "count", "as": name}]), [STREAM])
         assert caught.value.field == "aggregates[0].as"
 

@@ -222,7 +222,8 @@ def test_without_declarations_a_name_is_the_environment():
 def test_where_the_file_is_not_yaml_no_declared_name_is_taken_for_a_variable(mistakes):
     text = TEXT.replace('flag: "${fast}"', "flag: ${fast}")
     (only,) = mistakes(text)
-    assert only.startswith("p.yaml:8:") and "must be in quotes" in only
+    assert only.startswith("p.yaml:8:")
+    assert "must be in quotes" in only
 
 
 def test_where_the_declarations_cannot_be_read_no_name_is_taken_for_a_variable(mistakes, tmp_path, monkeypatch):

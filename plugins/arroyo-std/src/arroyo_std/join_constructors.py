@@ -54,8 +54,8 @@ class WindowJoinConstructor(OperatorConstructor[WindowJoinConfig]):
             )
         if size_us is not None and not config.on:
             raise ConfigError(
-                "'on' is missing: give the columns that must be equal; only inputs that are windowed already are joined "
-                "by their windows alone, without 'size'",
+                "'on' is missing: give the columns that must be equal; only inputs that are windowed already "
+                "are joined by their windows alone, without 'size'",
                 field="on",
             )
         window = WindowJoinSettings(
