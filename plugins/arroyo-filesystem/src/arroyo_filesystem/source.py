@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from arroyo_formats import WHOLE_FILE, FileReader
+from arroyo_formats import WHOLE_FILE, BadData, DamagedFileError, FileReader
 
 from arroyo_core.api import (
     ArroyoSchema,
@@ -19,7 +19,7 @@ from arroyo_core.api import (
     SourceOperator,
 )
 from arroyo_core.api.updating import is_updating, with_updating, without_updating
-from arroyo_core.errors import DataError
+from arroyo_core.errors import ConfigError, DataError
 from arroyo_core.state import global_table_config
 from arroyo_filesystem.commit import commit_epoch
 from arroyo_filesystem.dead_letters import BadLines
@@ -135,7 +135,7 @@ class FilesystemSource(SourceOperator):
             self._check_unchanged(file)
             values = folder_values(file.path, self._settings.location.path)
             scalars = folder_scalars(ctx.output_schema.schema, values, path=file.path)
-            for batch, position in reader.read(file.path, split.part, begun):
+            for batch, position in bad_lines.before_damage(reader.read(file.path, split.part, begun)):
                 if batch is not None:
                     collector.collect(chosen.files.complete(chosen.settings, fill_folder_columns(batch, scalars)))
                 message = ctx.control()
@@ -164,11 +164,16 @@ class FilesystemSource(SourceOperator):
         settings, chosen = self._settings, self._settings.format
         fs = settings.location.fs
         large = [file for file in settings.files if file.size > split_bytes]
+
+        def cut(file: File) -> Sequence[tuple[int, int]]:
+            try:
+                return chosen.files.cut(chosen.settings, fs, file.path, size=file.size, part_bytes=split_bytes)
+            except DamagedFileError:
+                # Whoever reads it finds the same, and does with it what `bad_data` says.
+                return [WHOLE_FILE]
+
         with ThreadPoolExecutor(1 if settings.location.is_local else PARALLEL_FOOTERS) as pool:
-            cuts = pool.map(
-                lambda file: chosen.files.cut(chosen.settings, fs, file.path, size=file.size, part_bytes=split_bytes),
-                large,
-            )
+            cuts = pool.map(cut, large)
             parts = dict(zip((file.path for file in large), cuts, strict=True))
         for index, file in enumerate(settings.files):
             for start, stop in parts.get(file.path, [WHOLE_FILE]):
@@ -199,7 +204,15 @@ class FilesystemSource(SourceOperator):
             )
 
     def _first_schema(self) -> pa.Schema:
+        """The columns of the first file; of the first that is not damaged, where such files are put aside."""
         settings, chosen = self._settings, self._settings.format
-        path = settings.files[0].path
-        found = chosen.files.read_schema(chosen.settings, settings.location.fs, path)
-        return with_folder_columns(found, folder_values(path, settings.location.path))
+        tried = settings.files if settings.bad_data is not BadData.FAIL else settings.files[:1]
+        first_error: DamagedFileError | None = None
+        for file in tried:
+            try:
+                found = chosen.files.read_schema(chosen.settings, settings.location.fs, file.path)
+            except DamagedFileError as error:
+                first_error = first_error or error
+                continue
+            return with_folder_columns(found, folder_values(file.path, settings.location.path))
+        raise ConfigError(f"{first_error}; declare the schema", field="path", value=settings.location.url)

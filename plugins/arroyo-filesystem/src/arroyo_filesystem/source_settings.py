@@ -76,7 +76,7 @@ def check_source(config: SourceConfig) -> SourceSettings:
         schema=schema,
         columns=tuple(config.columns),
         event_time_field=config.event_time_field or None,
-        bad_data=_bad_data(config, chosen),
+        bad_data=read_policy(config.bad_data, config.dead_letter),
         dead_letter=_dead_letter(config),
         batch_rows=_batch_rows(config),
         split_bytes=_split_bytes(config),
@@ -134,18 +134,6 @@ def _format(config: SourceConfig) -> ChosenFormat:
     for setting, value in config.csv.ListFields():
         beside[setting.name] = Beside(f"csv.{setting.name}", value, "csv settings for {format} files")
     return choose_format(config.format, beside=beside)
-
-
-def _bad_data(config: SourceConfig, chosen: ChosenFormat) -> BadData:
-    policy = read_policy(config.bad_data, config.dead_letter)
-    if policy is not BadData.FAIL and not chosen.files.has_lines:
-        raise ConfigError(
-            f"only lines of text can be bad one by one; {chosen.name} files are whole or damaged",
-            field="bad_data",
-            value=config.bad_data,
-            allowed=[BadData.FAIL],
-        )
-    return policy
 
 
 def _dead_letter(config: SourceConfig) -> Location | None:
