@@ -194,12 +194,13 @@ def file_table(table: join_pb2.LookupTable) -> LookupTable:
         table_format=formats[table.format],
         storage_options=table.storage_options,
         columns=table.columns,
+        empty_as_text=table.empty_as_text,
     )
 
 
 def looked_up_table(table: join_pb2.LookupTable, registry: Registry) -> LookupTable:
     """The table that the lookup of another distribution reads; raises `ConfigError`, also for what only files have."""
-    for field in ("path", "format", "storage_options", "columns"):
+    for field in ("path", "format", "storage_options", "columns", "empty_as_text"):
         if getattr(table, field):
             raise ConfigError(
                 f"{field!r} is about files, and 'lookup' reads the table: give one of 'path' and 'lookup'",
