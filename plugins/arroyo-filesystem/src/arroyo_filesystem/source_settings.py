@@ -33,6 +33,8 @@ class SourceSettings:
     batch_rows: int
     #: 0 where it is to be chosen from the size of the input.
     split_bytes: int
+    #: How often to look for new files; None where it has only those of its first start.
+    watch_us: int | None
 
 
 def resolve_source(config: SourceConfig) -> SourceConfig:
@@ -80,6 +82,7 @@ def check_source(config: SourceConfig) -> SourceSettings:
         dead_letter=_dead_letter(config),
         batch_rows=_batch_rows(config),
         split_bytes=_split_bytes(config),
+        watch_us=_watch_us(config, location),
     )
 
 
@@ -154,3 +157,13 @@ def _split_bytes(config: SourceConfig) -> int:
     if config.split_size < 0:
         raise ConfigError("split_size must be positive", field="split_size", value=config.split_size)
     return config.split_size
+
+
+def _watch_us(config: SourceConfig, location: Location) -> int | None:
+    if not config.HasField("watch"):
+        return None
+    if config.watch < 1:
+        raise ConfigError("the duration must be more than zero", field="watch", value=config.watch)
+    if len(config.files) == 1 and config.files[0].path == location.path:
+        raise ConfigError("no other file can appear: give a folder or a glob as path", field="watch")
+    return config.watch
