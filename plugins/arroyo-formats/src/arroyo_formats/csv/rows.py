@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,12 +95,12 @@ class CsvParser(SchemaParser):
         if rows != 2:
             raise BadTextError(open_quote(self.unit), row)
 
-    def unreadable(self, texts: Texts) -> Mapping[int, str]:
+    def checks(self) -> Sequence[Callable[[Texts], Mapping[int, str]]]:
+        return super().checks() if self._dialect.newlines_in_values else (self._misshapen, *super().checks())
+
+    def _misshapen(self, texts: Texts) -> Mapping[int, str]:
         """Those with an open quote or another number of values, which Arrow would name one at a time."""
-        found = {} if self._dialect.newlines_in_values else misshapen(texts, self._names, self._dialect, self.unit)
-        rest = np.setdiff1d(np.arange(len(texts)), list(found))
-        inner = super().unreadable(texts.take(rest))
-        return {**found, **{int(rest[place]): reason for place, reason in inner.items()}}
+        return misshapen(texts, self._names, self._dialect, self.unit)
 
     def _read(self, data: bytes, types: Mapping[str, pa.DataType]) -> pa.Table:
         table = pcsv.read_csv(

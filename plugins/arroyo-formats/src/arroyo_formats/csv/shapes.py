@@ -32,9 +32,11 @@ def misshapen(texts: Texts, names: Sequence[str], dialect: Delimited, unit: str)
     """
     delimiter = re.escape(dialect.delimiter)
     values = texts.array()
-    begins = rf'(?:^|{delimiter})"'
-    has_quoted = pc.match_substring_regex(values, begins).to_numpy(zero_copy_only=False)
+    has_quoted = np.zeros(len(texts), dtype=np.bool_)
     found: dict[int, str] = {}
+    if b'"' in texts.data:
+        begins = rf'(?:^|{delimiter})"'
+        has_quoted = pc.match_substring_regex(values, begins).to_numpy(zero_copy_only=False)
     if has_quoted.any():
         plain, quoted = rf'(?:[^"{delimiter}\r\n][^{delimiter}\r\n]*)?', '"(?:[^"]|"")*"'
         is_open = rf'^(?:(?:{plain}|{quoted}){delimiter})*"(?:[^"]|"")*$'

@@ -19,6 +19,8 @@ from arroyo_formats.text.salvage import Look, Texts, is_blank
 from arroyo_formats.text.schema_parser import SchemaParser
 from arroyo_formats.text.timestamps import ISO, UTC, TimeTexts, Writing, as_times
 
+#: How much of some texts shows how their timestamps are written.
+SAMPLE_BYTES = 2**13
 _OPEN, _CLOSE, _LINE_FEED, _RETURN = b"{}\n\r"
 
 
@@ -81,6 +83,11 @@ class JsonParser(SchemaParser):
         # Arrow takes any bytes for a string, and would fail much later.
         data.decode("utf-8")
         return read_json(data, pa.schema(list(types.items())))
+
+    def _sample(self, data: bytes) -> bytes:
+        """The first lines: texts of which some have numbers there and others have not are parsed apart."""
+        end = data.find(b"\n", SAMPLE_BYTES) + 1
+        return data[:end] if end else data
 
     def _physical(self, kind: pa.DataType) -> pa.DataType:
         return _as_written(kind, has_timestamps=self._reads_nested)

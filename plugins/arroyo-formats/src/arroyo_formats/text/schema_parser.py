@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -46,7 +46,11 @@ class SchemaParser(RowParser):
         except (pa.ArrowInvalid, UnicodeDecodeError) as error:
             raise _bad_text(error) from error
 
-    def unreadable(self, texts: Texts) -> Mapping[int, str]:
+    def checks(self) -> Sequence[Callable[[Texts], Mapping[int, str]]]:
+        return (self._no_times,)
+
+    def _no_times(self, texts: Texts) -> Mapping[int, str]:
+        """Texts whose dates or times do not begin as such."""
         found: dict[int, str] = {}
         for field in self._schema:
             pattern = self._first_characters(field.type)
@@ -126,9 +130,14 @@ class SchemaParser(RowParser):
         before = dict(self._writings)
         if len(self._choices) == 1:
             return False
+        sample = self._sample(data)
         for name in before:
-            self._writings[name] = self._find_writing(name, data, before[name])
+            self._writings[name] = self._find_writing(name, sample, before[name])
         return self._writings != before
+
+    def _sample(self, data: bytes) -> bytes:
+        """As much of the texts as tells how times are written."""
+        return data
 
     def _find_writing(self, name: str, data: bytes, current: Writing) -> Writing:
         field = self._schema.field(name)

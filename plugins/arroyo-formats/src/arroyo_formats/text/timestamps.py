@@ -94,6 +94,29 @@ def to_timestamp(column: pa.Array, kind: pa.DataType, times: TimeTexts = ISO) ->
 
 
 def _iso_or_number(column: pa.Array, kind: pa.DataType, times: TimeTexts) -> pa.Array:
+    nothing = pa.scalar(None, pa.string())
+    # Most columns are all of one kind, but for numbers.
+    is_number = pc.ascii_is_decimal(column)
+    has_numbers = pc.any(is_number).as_py()
+    texts = pc.if_else(is_number, nothing, column) if has_numbers else column
+    try:
+        moments = _alike(texts, kind, times)
+    except pa.ArrowInvalid:
+        return _each_for_itself(column, kind, times)
+    if not has_numbers:
+        return moments
+    return pc.coalesce(moments, pc.if_else(is_number, column, nothing).cast(pa.int64()).cast(kind))
+
+
+def _alike(texts: pa.Array, kind: pa.DataType, times: TimeTexts) -> pa.Array:
+    """Texts that all have a zone, or all have none."""
+    try:
+        return texts.cast(kind)
+    except pa.ArrowInvalid:
+        return times.zoned(texts.cast(pa.timestamp(kind.unit)), kind)
+
+
+def _each_for_itself(column: pa.Array, kind: pa.DataType, times: TimeTexts) -> pa.Array:
     is_zoned = pc.match_substring_regex(column, r"([zZ]|[+-][0-9]{2}(:?[0-9]{2})?)$")
     # "2026-01-01" ends like an offset: only a time of day can have a zone.
     is_zoned = pc.and_(is_zoned, pc.match_substring(column, ":"))
