@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
+from arroyo_formats import read_choice
+from google.protobuf import struct_pb2
 
 from arroyo_core.errors import ConfigError, OperatorError
 
@@ -57,6 +59,15 @@ def write(folder: Path, kind: str, damage: Callable[[bytes], bytes]) -> Path:
     if kind == "parquet":
         pq.write_table(table(), bad, row_group_size=5_000, data_page_size=10_000, compression="zstd")
         pq.write_table(rows, good)
+    elif kind == "avro":
+        chosen = read_choice(struct_pb2.Value(string_value="avro"))
+        for path, each in ((bad, table()), (good, rows)):
+            with path.open("wb") as file:
+                writer = chosen.files().writer(chosen.settings, file, each.schema, compression="deflate")
+                for batch in each.to_batches(max_chunksize=1_000):
+                    writer.write(batch)
+                    writer.flush()
+                writer.close()
     elif kind == "arrow":
         for path, each in ((bad, table()), (good, rows)):
             options = pa.ipc.IpcWriteOptions(compression="zstd")
@@ -99,7 +110,7 @@ def test_rows_before_the_damage_come_once_whatever_the_epochs_and_the_rest_is_on
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "avro"])
 def test_rows_before_the_damage_of_binary_files_come_once(
     files: Any, tmp_path: Path, kind: str, damage: Callable[[bytes], bytes]
 ) -> None:
@@ -121,7 +132,7 @@ def test_rows_before_the_damage_of_binary_files_come_once(
     assert (len(rows) > 1_000) is not (kind == "parquet" and damage is cut_off)
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "parquet", "arrow"])
+@pytest.mark.parametrize("kind", [*KINDS, "parquet", "arrow", "avro"])
 def test_a_damaged_file_fails_the_job_with_its_name(files: Any, tmp_path: Path, kind: str) -> None:
     path = write(tmp_path, kind, cut_off)
     with pytest.raises(OperatorError, match="the file is damaged: ") as raised:

@@ -133,5 +133,5 @@ def test_one_file_cannot_be_watched_and_the_interval_is_positive(files: Any, tmp
 
 def test_the_plan_says_what_becomes_of_new_files(files: Any, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"n": 1}\n')
-    assert ("new files", "not read") in files.make_source(tmp_path).inner.display().fields
+    assert ("new files", "not read; set watch") in files.make_source(tmp_path).inner.display().fields
     assert ("new files", "every 10s") in files.make_source(tmp_path, watch=WATCH_US).inner.display().fields

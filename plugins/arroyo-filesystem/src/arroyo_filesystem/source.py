@@ -93,7 +93,10 @@ class FilesystemSource(SourceOperator):
             ("path", settings.location.url),
             ("format", settings.format.name),
             ("files", str(len(settings.files))),
-            ("new files", f"every {format_duration_us(settings.watch_us)}" if settings.watch_us else "not read"),
+            (
+                "new files",
+                f"every {format_duration_us(settings.watch_us)}" if settings.watch_us else "not read; set watch",
+            ),
             ("bad_data", str(settings.bad_data)),
         ]
         return DisplayableOperator(self.name(), fields)
