@@ -126,7 +126,7 @@ bench-epochs: java $(STAMP) ## measure what an epoch costs, as make bench does, 
 bench-operators: java $(STAMP) ## measure each window and join beside DuckDB and Structured Streaming
 	@$(BIN)/python -m benchmarks.operators $(BENCH_ARGS)
 
-bench-formats: $(STAMP) ## measure formats of messages beside the bare libraries
+bench-formats: $(STAMP) ## measure formats of messages beside the bare libraries (BENCH_ARGS=odd: files with odd and bad lines)
 	@$(BIN)/python -m benchmarks.formats $(BENCH_ARGS)
 
 bench-kafka: java $(STAMP) ## measure topics beside Structured Streaming, Bytewax and a bare loop

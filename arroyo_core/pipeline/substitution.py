@@ -21,7 +21,7 @@ class Resolved:
     is_parameter: bool = False
     #: Whether it is a number or a boolean, for a text that is a parameter and nothing else.
     is_plain: bool | None = None
-    #: It needs a parameter for which a mistake is recorded already.
+    #: It needs a parameter for which a mistake is recorded already, or which may be declared where nobody can read it.
     is_missing: bool = False
 
 
@@ -35,6 +35,8 @@ class References:
     environment: Environment
     parameters: Mapping[str, Scalar | None] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
+    #: False where the declarations cannot be read: a name without a value may be a parameter then, and is no mistake.
+    knows_all_parameters: bool = True
 
     def resolve(self, text: str, report: Callable[[str, str, str | None], None]) -> Resolved:
         """`report(message, reference, suggestion)` is called for each reference that cannot be replaced."""
@@ -44,19 +46,25 @@ class References:
         if text == f"${{{names[0] if names else ''}}}" and found:
             return _whole(found[names[0]])
 
+        is_untold = False
+
         def add(message: str, reference: str) -> None:
+            nonlocal is_untold
             name = next(iter(reference_names(reference)), None)
             near = nearest(name, self.parameters) if name else None
-            if name not in self.parameters:
+            if name is not None and not self.knows_all_parameters:
+                is_untold = True
+            elif name not in self.parameters:
                 report(message, reference, f"${{{near}}}" if near else None)
 
+        replaced = self.environment.substitute(text, add, parameters={name: found[name].text for name in found})
         return Resolved(
-            text=self.environment.substitute(text, add, parameters={name: value.text for name, value in found.items()}),
+            text=replaced,
             written=_written(text, found) if found else text,
             is_substituted=_is_substituted(text, found),
             is_parameter=bool(found),
             is_plain=False if found else None,
-            is_missing=len(found) < len(set(names)),
+            is_missing=is_untold or len(found) < len(set(names)),
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from arroyo_core.pipeline.document import YamlMap, YamlValue
+from arroyo_core.pipeline.document import Scalar, YamlMap, YamlValue
 from arroyo_core.pipeline.environment import Environment
 from arroyo_core.pipeline.includes import INCLUDE, Includes
 from arroyo_core.pipeline.languages import Language, Yaml
@@ -36,8 +36,13 @@ def load_pipeline(
     """Read a pipeline with its parameters and its includes; None where it cannot be read at all."""
     language = language or Yaml()
     includes = Includes()
-    parameters = _read_declared(text, file, language, environment, given, includes, mistakes)
-    references = References(environment, {name: parameter.value for name, parameter in parameters.items()})
+    declared = _read_declared(text, file, language, environment, given, includes, mistakes)
+    parameters = declared or {}
+    references = References(
+        environment,
+        {name: parameter.value for name, parameter in parameters.items()},
+        knows_all_parameters=declared is not None,
+    )
     # Files that were read for the parameters are not read again: both passes must see the same text.
     root = language.read(
         text, file=file, references=references, includes=Includes(texts=includes.texts), mistakes=mistakes
@@ -60,13 +65,21 @@ def _read_declared(
     given: Mapping[str, Given],
     includes: Includes,
     mistakes: Mistakes,
-) -> dict[str, Parameter]:
-    """A pass for the parameters alone, which may stand anywhere and decide what the rest says."""
+) -> dict[str, Parameter] | None:
+    """A pass for the parameters alone, which may stand anywhere and decide what the rest says.
+
+    None where the file, or the one that declares them, cannot be read: then nobody knows which there are.
+    """
     if not given and "parameters" not in text and INCLUDE not in text:
         return {}
     # What is wrong with the file itself is recorded by the pass over all of it.
     root = language.read(text, file=file, references=References(environment), includes=includes, mistakes=Mistakes())
-    if root is None:
-        return {}
     entry = root.entry("parameters") if isinstance(root, YamlMap) else None
+    if root is None or (entry is not None and _is_unread(entry.value)):
+        return None
     return read_parameters(entry.value if entry else None, given, mistakes)
+
+
+def _is_unread(section: YamlValue) -> bool:
+    """Whether it is in another file that cannot be read; a reference without a value is a mistake of its own."""
+    return isinstance(section, Scalar) and section.is_unresolved and "${" not in section.written

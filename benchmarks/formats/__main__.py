@@ -1,5 +1,7 @@
 """Formats of messages beside the bare libraries: `python -m benchmarks.formats [--rows 500000]`.
 
+`python -m benchmarks.formats odd` reads files with odd and bad lines beside clean ones.
+
 Orders of eight columns, read and written in batches of 10,000; thousand messages for each second of CPU, best of
 three. Answers are checked. With a number of their schema in front, messages are read through the framing, too.
 """
@@ -29,6 +31,7 @@ from arroyo_formats.registry import RegisteredSchema, SchemaRegistry, header
 from google.protobuf import message_factory
 
 from arroyo_core.api import with_defaults
+from benchmarks.formats import odd
 
 BATCH = 10_000
 PROTO = """syntax = "proto3";
@@ -73,8 +76,13 @@ NUMBER = 7
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.formats", description=__doc__)
-    parser.add_argument("--rows", type=int, default=500_000)
-    batches = orders(parser.parse_args().rows)
+    parser.add_argument("case", nargs="?", choices=["messages", "odd"], default="messages")
+    parser.add_argument("--rows", type=int, help="500000 messages, or 1000000 lines")
+    arguments = parser.parse_args()
+    if arguments.case == "odd":
+        odd.run(arguments.rows or 1_000_000)
+        return
+    batches = orders(arguments.rows or 500_000)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         (folder / "order.proto").write_text(PROTO, encoding="utf-8")

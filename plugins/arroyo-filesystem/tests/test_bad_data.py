@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arroyo_core.api import TaskInfo
 from arroyo_core.errors import OperatorError
-from arroyo_core.state import commit_data
+
+from .support.committed_epochs import commit, committed_letters, run_and_commit
 
 SCHEMA = {"n": "int64", "s": "string"}
-#: Who the harness says a source is.
-TASK = TaskInfo(job_id="test", operator_id="operator", operator_name="filesystem.source", task_index=0, parallelism=1)
 
 
 @pytest.mark.parametrize(
@@ -48,8 +45,8 @@ def test_a_bad_json_line_fails_with_file_line_reason_and_text(
         ("1", "Expected 2 columns, got 1"),
         ("1,2,3", "Expected 2 columns, got 3"),
         ("x,2", "invalid value 'x'"),
-        ('"1,2', "Expected 2 columns, got 1"),
-        ('1,"2', "does not end on its line"),
+        ('"1,2', "a quoted value does not end on its line; where values contain line ends, set newlines_in_values"),
+        ('1,"2', "a quoted value does not end on its line; where values contain line ends, set newlines_in_values"),
     ],
 )
 def test_a_bad_csv_line_fails_with_file_line_reason_and_text(files: Any, tmp_path: Path, bad: str, reason: str) -> None:
@@ -130,40 +127,15 @@ def test_every_bad_line_becomes_one_dead_letter_and_every_good_one_a_row(
         "split_size": split_size,
         "batch_rows": batch_rows,
     }
-    rows = _run_and_commit(files, path, config, parallelism=parallelism, epoch_rows=epoch_rows)
+    rows = run_and_commit(files, path, config, parallelism=parallelism, epoch_rows=epoch_rows)
     assert sorted(rows) == [n for n, good in enumerate(lines, start=1) if good]
-    found = [json.loads(line) for file in letters.glob("bad-*.jsonl") for line in file.read_text().splitlines()]
-    found.sort(key=lambda letter: letter["line"])
+    found = sorted(committed_letters(letters), key=lambda letter: letter["line"])
     assert [letter["line"] for letter in found] == [n for n, good in enumerate(lines, start=1) if not good]
     assert all(letter["text"] == written[letter["line"] - 1] for letter in found)
     assert all(letter["file"] == str(path) and letter["error"] for letter in found)
     assert all(letter["operator"] == "filesystem.source" and letter["time"].startswith("20") for letter in found)
     assert all(set(letter) > {"pipeline", "node", "plugin", "epoch", "subtask"} for letter in found)
     assert not (letters / "_arroyo_staging").exists()
-
-
-def _run_and_commit(files: Any, path: Path, config: dict[str, Any], *, parallelism: int, epoch_rows: int) -> list[int]:
-    harness = files.source(path, **config)
-    rows: list[int] = []
-    while True:
-        done = harness.run(rows=epoch_rows, parallelism=parallelism)
-        rows += done.table["n"].to_pylist()
-        _commit(files, path, config, harness)
-        if done.is_final:
-            harness.close()
-            return rows
-
-
-def _commit(files: Any, path: Path, config: dict[str, Any], harness: Any) -> None:
-    """What the driver does after an epoch is accepted."""
-    source = files.make_source(path, **config).inner
-    assert source.is_committing()
-
-    class Context:
-        task_info = TASK
-        table_manager = harness._state.open(source, TASK, ()).manager
-
-    source.handle_commit(harness._state.epoch - 1, commit_data(harness._state.metadata), Context())
 
 
 def test_dead_letters_are_invisible_until_their_epoch_is_committed(files: Any, tmp_path: Path) -> None:
@@ -173,8 +145,8 @@ def test_dead_letters_are_invisible_until_their_epoch_is_committed(files: Any, t
     harness = files.source(tmp_path / "a.json", **config)
     harness.run()
     assert not list(letters.glob("bad-*"))
-    _commit(files, tmp_path / "a.json", config, harness)
-    _commit(files, tmp_path / "a.json", config, harness)
+    commit(files, tmp_path / "a.json", config, harness)
+    commit(files, tmp_path / "a.json", config, harness)
     harness.close()
     assert len(list(letters.glob("bad-*"))) == 1
 

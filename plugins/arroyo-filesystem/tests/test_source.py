@@ -403,11 +403,6 @@ def test_a_number_in_parquet_is_no_event_time(files: Any, inputs: dict[str, Path
         files.make_source(inputs["parquet"], event_time_field="n").inner.output_schema([])
 
 
-def test_binary_formats_have_no_bad_lines(files: Any, inputs: dict[str, Path]) -> None:
-    with pytest.raises(ConfigError, match="only lines of text"):
-        files.make_source(inputs["parquet"], bad_data="drop")
-
-
 @pytest.mark.parametrize(
     ("written", "kind"),
     [

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 from arroyo_formats.avro import files as avro_files
 from arroyo_formats.avro.format import AvroFormat
-from arroyo_formats.files import WHOLE_FILE
+from arroyo_formats.files import WHOLE_FILE, DamagedFileError
 from fsspec.implementations.local import LocalFileSystem
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arroyo_core.errors import ConfigError, DataError
+from arroyo_core.errors import DataError
 
 from .support.arrow_values import batches
 from .support.formats_in_tests import choose
@@ -127,9 +127,9 @@ def test_a_file_of_no_rows_has_its_columns(tmp_path: Path):
 def test_what_is_no_avro_file_is_named(tmp_path: Path):
     path = tmp_path / "a.avro"
     path.write_bytes(b"PAR1....")
-    with pytest.raises(ConfigError, match=r"a\.avro: not an Avro file"):
+    with pytest.raises(DamagedFileError, match=r"a\.avro: the file is damaged: not an Avro file"):
         FILES.read_schema(settings(), FS, str(path))
-    with pytest.raises(DataError, match=r"a\.avro: not an Avro file"):
+    with pytest.raises(DamagedFileError, match=r"a\.avro: the file is damaged: not an Avro file"):
         read(path, pa.schema([("id", pa.int64())]))
 
 

@@ -9,7 +9,8 @@ from itertools import pairwise
 import fsspec
 import pytest
 from arroyo_formats.text import lines
-from arroyo_formats.text.lines import LineCounter, line_ends, next_line, read_blocks
+from arroyo_formats.text.lines import LineNumbers, line_ends, next_line, read_blocks
+from fsspec.implementations.local import LocalFileSystem
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -74,13 +75,23 @@ def test_blocks_of_quoted_text_never_cut_a_record(rows: list[list[str]], max_lin
     assert read == rows
 
 
-@given(text=TEXTS, offsets=st.lists(st.integers(0, 200), min_size=1, max_size=5))
-def test_line_numbers_count_from_one_in_any_order_of_asking(text: bytes, offsets: list[int]) -> None:
-    path = stored(text)
-    counter = LineCounter(MEMORY)
-    for offset in offsets:
-        if offset <= len(text):
-            assert counter.line_at(path, offset) == text[:offset].count(b"\n") + 1
+@given(text=TEXTS, asked=st.lists(st.booleans(), min_size=20, max_size=20), skipped=st.integers(0, 5))
+def test_line_numbers_count_from_one_whenever_they_are_asked_for(
+    tmp_path_factory: pytest.TempPathFactory, text: bytes, asked: list[bool], skipped: int
+) -> None:
+    file = tmp_path_factory.getbasetemp() / "numbered.txt"
+    file.write_bytes(text)
+    path, local = str(file), LocalFileSystem()
+    start = ([0, *line_ends(text, quote_aware=False).tolist()] * 6)[skipped]
+    numbers = LineNumbers(local, path, start)
+    blocks = read_blocks(local, path, start=start, stop=None, max_lines=2, quote_aware=False)
+    for block, is_asked in zip(blocks, asked, strict=False):
+        if is_asked:
+            starts = [0, *line_ends(block.data, quote_aware=False).tolist()[:-1]]
+            expected = [text[: block.offset + place].count(b"\n") + 1 for place in starts]
+            assert list(numbers.in_block(block.data, starts)) == expected
+        numbers.pass_block(block)
+    assert numbers.next_line() >= 1
 
 
 def test_a_line_without_end_is_refused_with_its_place(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,6 +100,25 @@ def test_tables_are_read_in_every_format(make, run, tmp_path, name, options):
     assert found(subtask.output) == [(1, "one"), (2, "two"), (2, "zwei")]
 
 
+def test_an_empty_value_of_csv_means_what_it_means_to_sources(make, run, tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text('key,name,size\n1,,5\n2,"",\n3,NA,7\n')
+
+    def names(**table):
+        subtask = run(make("std.lookup_join", on=ON, table={"path": str(path), **table}), [STREAM])
+        subtask.feed(batch(1, 2, 3))
+        return [(row["right_name"], row["size"]) for row in subtask.output.to_pylist()]
+
+    assert names() == [(None, 5), ("", None), ("NA", 7)]
+    assert names(empty_as_text=True) == [("", 5), ("", None), ("NA", 7)]
+
+
+def test_only_csv_has_empty_values(make, parquet):
+    with pytest.raises(ConfigError, match="only csv has empty values, and the table is parquet") as caught:
+        make("std.lookup_join", on=ON, table={"path": str(parquet), "empty_as_text": True})
+    assert caught.value.field == "table.empty_as_text"
+
+
 def test_a_folder_is_one_table_wherever_fsspec_finds_it(make, run):
     memory = fsspec.filesystem("memory")
     for place in (0, 1):

@@ -118,3 +118,36 @@ def test_functions_of_the_registry_can_be_called():
     assert check("doubled(price) + 1", registry) == pa.int64()
     with pytest.raises(ConfigError, match="no function 'doubled'"):
         check("doubled(price)")
+
+
+WORDS = pa.schema(
+    {
+        "user": pa.struct({"id": pa.int64(), "name": pa.string()}),
+        "interval": pa.int64(),
+        "user-id": pa.int64(),
+        "id": pa.int64(),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("sql", "columns", "fixed"),
+    [
+        ("user.id > 5", "column 'user' must be in double quotes, \"user\"", '"user".id > 5'),
+        ("upper(user.name) = 'user.id'", "column 'user' must", "upper(\"user\".name) = 'user.id'"),
+        ("interval > 1 AND id > 2", "column 'interval' must", '"interval" > 1 AND id > 2'),
+        ("interval + user.id", "columns 'user', 'interval' must", '"interval" + "user".id'),
+        ("user-id + 1", "column 'user-id' must .*: it is not a plain word", '"user-id" + 1'),
+        ("user.missing", "column 'user' must", '"user".missing'),
+    ],
+)
+def test_a_column_that_has_to_be_quoted_is_named_with_the_corrected_expression(sql, columns, fixed):
+    with pytest.raises(ConfigError, match=columns) as caught:
+        check_expressions([Expression(name="out", sql=sql, field="predicate")], WORDS, Registry())
+    assert caught.value.suggestion == fixed
+    assert caught.value.field == "predicate"
+
+
+def test_a_field_of_a_quoted_column_that_is_not_there_is_named():
+    with pytest.raises(ConfigError, match="field missing not found in struct"):
+        check_expressions([Expression(name="out", sql='"user".missing', field="predicate")], WORDS, Registry())

@@ -5,10 +5,11 @@ from __future__ import annotations
 import duckdb
 import pyarrow as pa
 import pytest
+from arroyo_std.sql_query import check_query
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arroyo_core.api import ArroyoSchema
+from arroyo_core.api import ArroyoSchema, Registry
 from arroyo_core.api.updating import make_updates, row_ids, with_updating
 from arroyo_core.errors import ConfigError, OperatorError
 
@@ -137,3 +138,10 @@ def test_a_row_that_cannot_be_computed_fails_with_the_query(make, run):
     subtask = run(make("std.sql", query="SELECT 1 / x AS y FROM input"), [ArroyoSchema(COLUMNS)])
     with pytest.raises(OperatorError, match="cannot compute 'SELECT 1 / x AS y FROM input': divide by zero"):
         subtask.feed(pa.RecordBatch.from_pydict({"x": [0], "s": ["a"]}, schema=COLUMNS))
+
+
+def test_a_column_of_a_query_that_has_to_be_quoted_is_named_with_the_corrected_query():
+    schema = pa.schema({"user": pa.struct({"id": pa.int64()}), "price": pa.int64()})
+    with pytest.raises(ConfigError, match="column 'user' must be in double quotes") as caught:
+        check_query("SELECT user.id AS id, price FROM input WHERE price > 1", schema, Registry())
+    assert caught.value.suggestion == 'SELECT "user".id AS id, price FROM input WHERE price > 1'

@@ -218,6 +218,36 @@ def test_taking_back_the_greatest_value_brings_back_the_second(totals):
     assert sent(subtask.output)[-1] == (False, "a", {"max": 3, "median": 3.0, "list": [3, 3]})
 
 
+@pytest.mark.parametrize("name", ["_rows", "_updated_us", "_timer_us", "_is_retract", "k__count", "select", "id"])
+def test_a_result_may_have_any_name_also_those_of_the_state(make, run, name):
+    config = {"keys": ["k"], "aggregates": [{"function": "count", "as": name}, {"function": "sum", "column": "v"}]}
+    subtask = run(lambda: make("std.updating_aggregate", **config), [STREAM])
+    subtask.process(batch_of([Row("a", 5, 1)]))
+    subtask.checkpoint()
+    subtask.restore()
+    subtask.process(batch_of([Row("a", 3, 2)]))
+    subtask.checkpoint()
+    assert sent(subtask.output)[-1] == (False, "a", {name: 2, "sum_v": 8})
+
+
+def test_a_key_may_have_the_name_of_a_state_column(make, run):
+    stream = ArroyoSchema(pa.schema({"n__count": pa.string()}), None)
+    subtask = run(lambda: make("std.updating_aggregate", keys=["n__count"], aggregates=COUNT), [stream])
+    subtask.process(pa.RecordBatch.from_pydict({"n__count": ["a", "a"]}, schema=stream.schema))
+    subtask.checkpoint()
+    subtask.restore()
+    subtask.process(pa.RecordBatch.from_pydict({"n__count": ["a"]}, schema=stream.schema))
+    subtask.checkpoint()
+    assert sent(subtask.output)[-1] == (False, None, {"n__count": "a", "n": 3})
+
+
+def test_a_result_cannot_have_the_name_of_a_key_or_of_the_column_of_changes(make, run):
+    for name in ("k", UPDATING_META):
+        with pytest.raises(ConfigError, match=r"there is a column .* already: give another name") as caught:
+            run(make("std.updating_aggregate", keys=["k"], aggregates=[{"function": "count", "as": name}]), [STREAM])
+        assert caught.value.field == "aggregates[0].as"
+
+
 @pytest.mark.parametrize(("function", "left"), [("first", 3), ("last", 5)])
 def test_first_and_last_follow_event_time_when_rows_are_taken_back(totals, function, left):
     subtask = totals(UPDATING, [{"function": function, "column": "v", "as": "v"}])

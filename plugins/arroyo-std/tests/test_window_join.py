@@ -147,6 +147,36 @@ def test_windowed_inputs_are_joined_by_start_and_end_of_their_windows(make, run)
     assert subtask.output.column_names == ["k", "n", "key", "right_n", "window_start", "window_end", "window_time"]
 
 
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_windowed_inputs_without_keys_are_joined_by_their_windows_alone(make, parallelism):
+    """Also over a restore: rows of one window meet, whatever their keys."""
+    streams = (windowed("k"), windowed("key"))
+    with ParallelHarness(
+        lambda: make("std.window_join", type="full"), inputs=streams, parallelism=parallelism
+    ) as harness:
+        harness.process(windows_of("k", ("a", 1, 0, 10), ("b", 2, 0, 10), ("c", 3, 5, 10), ("d", 4, None, 10)), index=0)
+        harness.checkpoint()
+        harness.restore(parallelism=2)
+        harness.process(windows_of("key", ("x", 5, 0, 10), (None, 6, 0, 10), ("y", 7, 10, 20)), index=1)
+        harness.end_of_data()
+        assert rows_of(harness.output) == {
+            ("a", 1, "x", 5, 0, 10, 9): 1,
+            ("a", 1, None, 6, 0, 10, 9): 1,
+            ("b", 2, "x", 5, 0, 10, 9): 1,
+            ("b", 2, None, 6, 0, 10, 9): 1,
+            ("c", 3, None, None, 5, 10, 9): 1,
+            ("d", 4, None, None, None, 10, 9): 1,
+            (None, None, "y", 7, 10, 20, 19): 1,
+        }
+
+
+def test_without_keys_the_output_is_not_partitioned_by_columns_that_it_has(make):
+    operator = make("std.window_join")
+    assert operator.output_schema((windowed("k"), windowed("key"))).key_columns is None
+    with pytest.raises(ConfigError, match="the left input has no windows"):
+        operator.output_schema(STREAMS)
+
+
 def test_windowed_inputs_are_late_when_their_own_window_has_fired(make, run):
     subtask = run(make("std.window_join", on=[{"left": "k"}]), [windowed("k"), windowed("k")])
     for index in (0, 1):
@@ -204,7 +234,7 @@ def test_columns_that_both_inputs_have_get_the_prefixes(make):
 @pytest.mark.parametrize(
     ("config", "field", "message"),
     [
-        ({"on": []}, "on", "missing"),
+        ({"on": []}, "on", "'on' is missing.* joined by their windows alone, without 'size'"),
         ({"on": [{"right": "key"}]}, "on[0].left", "missing"),
         ({"on": [{"left": "kk", "right": "key"}]}, "on[0].left", "no column 'kk'"),
         ({"on": [{"left": "k", "right": "kye"}]}, "on[0].right", "no column 'kye'"),

@@ -217,3 +217,24 @@ def test_unused_parameters_are_known():
 def test_without_declarations_a_name_is_the_environment():
     value = load_document("${A}", file="p.yaml", environment=Environment({"A": "1"}), mistakes=Mistakes())
     assert (value.text, value.is_substituted, value.is_parameter) == ("1", True, False)
+
+
+def test_where_the_file_is_not_yaml_no_declared_name_is_taken_for_a_variable(mistakes):
+    text = TEXT.replace('flag: "${fast}"', "flag: ${fast}")
+    (only,) = mistakes(text)
+    assert only.startswith("p.yaml:8:")
+    assert "must be in quotes" in only
+
+
+def test_where_the_declarations_cannot_be_read_no_name_is_taken_for_a_variable(mistakes, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = TEXT.partition("parameters:")[0] + "parameters: !include missing.yaml\n"
+    (only,) = mistakes(text)
+    assert "missing.yaml" in only
+
+
+def test_without_declarations_a_missing_variable_is_told_beside_a_mistake_of_syntax(mistakes):
+    text = "name: ${NAME}\nnodes:\n  - {id: a, operator: ${KIND}}\n"
+    first, second = mistakes(text)
+    assert "environment variable NAME is not set" in first
+    assert "must be in quotes" in second

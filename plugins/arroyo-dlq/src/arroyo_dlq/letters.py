@@ -147,10 +147,15 @@ def _line_provenance(records: list[dict[str, Any]]) -> pa.Table:
     columns: dict[str, list[object]] = {f"_error_{name}": [r.get(name) for r in records] for name in _LINE_FIELDS}
     columns["_error"] = [record.get("error") for record in records]
     columns["_error_time"] = [_time(record.get("time")) for record in records]
-    columns["_error_position"] = [f"{record.get('file')}:{record.get('line')}" for record in records]
+    columns["_error_position"] = [_position(record) for record in records]
     for name in ("_error_udf", "_error_udf_source"):
         columns[name] = [None] * len(records)
     return pa.table({field.name: pa.array(columns[field.name], field.type) for field in PROVENANCE})
+
+
+def _position(record: dict[str, Any]) -> str:
+    """Where a line was; a file that is damaged may have no lines."""
+    return f"{record.get('file')}:{record['line']}" if "line" in record else str(record.get("file"))
 
 
 def _time(text: str | None) -> datetime | None:

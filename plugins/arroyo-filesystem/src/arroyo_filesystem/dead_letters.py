@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 
 import msgspec
-from arroyo_formats import BadData, BadRow
+import pyarrow as pa
+from arroyo_formats import BadData, BadRow, DamagedFileError
 from arroyo_formats.bad_data import COUNTER, as_text, shown
 
 from arroyo_core.api import SourceContext
@@ -28,14 +30,34 @@ class BadLines:
     def add(self, bad: BadRow) -> None:
         """Take one bad line; raises `DataError` where the policy is to fail."""
         if self._settings.bad_data is BadData.FAIL:
-            raise DataError(f"{bad.file}:{bad.line}: {bad.error}: {shown(bad.text)}")
+            raise DataError(f"{bad.place}: {bad.error}: {shown(bad.text)}")
         self._ctx.count(COUNTER)
         self._rows += 1
         if self._settings.bad_data is BadData.DEAD_LETTER:
             self._write(bad)
         elif self._rows == 1:
             # One example an epoch; the counter tells how many.
-            self._ctx.warn(f"dropped a bad line: {bad.file}:{bad.line}: {bad.error}: {shown(bad.text)}")
+            self._ctx.warn(f"dropped a bad line: {bad.place}: {bad.error}: {shown(bad.text)}")
+
+    def before_damage(
+        self, batches: Iterator[tuple[pa.RecordBatch | None, int]]
+    ) -> Iterator[tuple[pa.RecordBatch | None, int]]:
+        """The batches of a part of a file; where it is damaged, those before, and the rest is taken for bad.
+
+        Raises `DamagedFileError` where the policy is to fail.
+        """
+        try:
+            yield from batches
+        except DamagedFileError as error:
+            if self._settings.bad_data is BadData.FAIL:
+                raise
+            self._ctx.count(COUNTER)
+            if self._settings.bad_data is BadData.DEAD_LETTER:
+                self._rows += 1
+                self._write(BadRow(error.path, error.line, b"", f"the file is damaged: {error.reason}"))
+            else:
+                # Each of them: there is more behind it than a line.
+                self._ctx.warn(f"did not read the rest of a file: {error}")
 
     def close(self) -> bytes | None:
         """The commit data of this epoch; None where the policy has none."""
@@ -60,7 +82,7 @@ class BadLines:
             self._stream = staging.begin(prefix="bad", extension="jsonl")
         record = {
             "file": bad.file,
-            "line": bad.line,
+            **({} if bad.line is None else {"line": bad.line}),
             "error": bad.error,
             "text": as_text(bad.text),
             **self._provenance(),

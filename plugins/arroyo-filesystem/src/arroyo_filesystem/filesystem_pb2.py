@@ -26,7 +26,7 @@ from arroyo_core.proto import options_pb2 as arroyo__core_dot_proto_dot_options_
 from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"arroyo_filesystem/filesystem.proto\x12\x11\x61rroyo_filesystem\x1a\x1f\x61rroyo_core/proto/options.proto\x1a\x1cgoogle/protobuf/struct.proto\"$\n\x06\x43olumn\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\"9\n\nListedFile\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0c\n\x04size\x18\x02 \x01(\x03\x12\x0f\n\x07version\x18\x03 \x01(\t\"8\n\x07\x42\x61\x64\x44\x61ta\"-\n\x06Policy\x12\x08\n\x04\x66\x61il\x10\x00\x12\x08\n\x04\x64rop\x10\x01\x12\x0f\n\x0b\x64\x65\x61\x64_letter\x10\x02\"\xd2\x04\n\x0cSourceConfig\x12\x12\n\x04path\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\x12\x39\n\x06\x66ormat\x18\x02 \x01(\x0b\x32\x16.google.protobuf.ValueB\x11\xb2\xb5\x18\rarroyo_format\x12\x18\n\x10\x65vent_time_field\x18\x03 \x01(\t\x12/\n\x06schema\x18\x04 \x03(\x0b\x32\x19.arroyo_filesystem.ColumnB\x04\x88\xb5\x18\x01\x12>\n\x08\x62\x61\x64_data\x18\x05 \x01(\tB,\xaa\xb5\x18 arroyo_filesystem.BadData.Policy\xd2\xb5\x18\x04\x66\x61il\x12\x13\n\x0b\x64\x65\x61\x64_letter\x18\x06 \x01(\t\x12\x0f\n\x07\x63olumns\x18\x07 \x03(\t\x12(\n\nbatch_rows\x18\x08 \x01(\x03\x42\x14\xb8\xb5\x18\x00\xc0\xb5\x18\x80\x80\x80\x08\xd2\xb5\x18\x05\x36\x35\x35\x33\x36\x12R\n\x0fstorage_options\x18\t \x03(\x0b\x32\x33.arroyo_filesystem.SourceConfig.StorageOptionsEntryB\x04\xd8\xb5\x18\x01\x12*\n\x03\x63sv\x18\n \x01(\x0b\x32\x1d.arroyo_filesystem.CsvOptions\x12\x18\n\nsplit_size\x18\x0b \x01(\x03\x42\x04\x98\xb5\x18\x01\x12\x13\n\x0bprimary_key\x18\x0c \x03(\t\x12\x32\n\x05\x66iles\x18\x64 \x03(\x0b\x32\x1d.arroyo_filesystem.ListedFileB\x04\xc8\xb5\x18\x01\x1a\x35\n\x13StorageOptionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"k\n\nCsvOptions\x12\x18\n\tdelimiter\x18\x01 \x01(\tB\x05\xd2\xb5\x18\x01,\x12\x1c\n\tno_header\x18\x02 \x01(\x08\x42\t\xd2\xb5\x18\x05\x66\x61lse\x12%\n\x12newlines_in_values\x18\x03 \x01(\x08\x42\t\xd2\xb5\x18\x05\x66\x61lse\"\xbc\x05\n\nSinkConfig\x12\x12\n\x04path\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\x12\x44\n\x06\x66ormat\x18\x02 \x01(\x0b\x32\x16.google.protobuf.ValueB\x1c\xb2\xb5\x18\rarroyo_format\xd2\xb5\x18\x07parquet\x12\x14\n\x0cpartition_by\x18\x03 \x03(\t\x12%\n\rmax_file_size\x18\x04 \x01(\x03\x42\x0e\x98\xb5\x18\x01\xd2\xb5\x18\x06\x32\x35\x36MiB\x12\x41\n\x0b\x63ompression\x18\x05 \x01(\tB,\xb2\xb5\x18(arroyo_filesystem.SinkConfig.Compression\x12\x46\n\tif_exists\x18\x06 \x01(\tB3\xaa\xb5\x18%arroyo_filesystem.SinkConfig.IfExists\xd2\xb5\x18\x06\x61ppend\x12#\n\x0emax_open_files\x18\x07 \x01(\x03\x42\x0b\xb8\xb5\x18\x00\xd2\xb5\x18\x03\x32\x35\x36\x12P\n\x0fstorage_options\x18\x08 \x03(\x0b\x32\x31.arroyo_filesystem.SinkConfig.StorageOptionsEntryB\x04\xd8\xb5\x18\x01\x12\x11\n\tdelimiter\x18\t \x01(\t\x12;\n\x08updating\x18\n \x01(\tB)\xaa\xb5\x18%arroyo_filesystem.SinkConfig.Updating\x1a\x35\n\x13StorageOptionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"@\n\x0b\x43ompression\x12\x08\n\x04none\x10\x00\x12\x08\n\x04zstd\x10\x01\x12\n\n\x06snappy\x10\x02\x12\x07\n\x03lz4\x10\x03\x12\x08\n\x04gzip\x10\x04\" \n\x08IfExists\x12\n\n\x06\x61ppend\x10\x00\x12\x08\n\x04\x66\x61il\x10\x01\"*\n\x08Updating\x12\x0f\n\x0b\x61ppend_only\x10\x00\x12\r\n\tkeep_meta\x10\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"arroyo_filesystem/filesystem.proto\x12\x11\x61rroyo_filesystem\x1a\x1f\x61rroyo_core/proto/options.proto\x1a\x1cgoogle/protobuf/struct.proto\"$\n\x06\x43olumn\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\"9\n\nListedFile\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0c\n\x04size\x18\x02 \x01(\x03\x12\x0f\n\x07version\x18\x03 \x01(\t\"8\n\x07\x42\x61\x64\x44\x61ta\"-\n\x06Policy\x12\x08\n\x04\x66\x61il\x10\x00\x12\x08\n\x04\x64rop\x10\x01\x12\x0f\n\x0b\x64\x65\x61\x64_letter\x10\x02\"\xfa\x04\n\x0cSourceConfig\x12\x12\n\x04path\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\x12\x39\n\x06\x66ormat\x18\x02 \x01(\x0b\x32\x16.google.protobuf.ValueB\x11\xb2\xb5\x18\rarroyo_format\x12\x18\n\x10\x65vent_time_field\x18\x03 \x01(\t\x12/\n\x06schema\x18\x04 \x03(\x0b\x32\x19.arroyo_filesystem.ColumnB\x04\x88\xb5\x18\x01\x12>\n\x08\x62\x61\x64_data\x18\x05 \x01(\tB,\xaa\xb5\x18 arroyo_filesystem.BadData.Policy\xd2\xb5\x18\x04\x66\x61il\x12\x13\n\x0b\x64\x65\x61\x64_letter\x18\x06 \x01(\t\x12\x0f\n\x07\x63olumns\x18\x07 \x03(\t\x12(\n\nbatch_rows\x18\x08 \x01(\x03\x42\x14\xb8\xb5\x18\x00\xc0\xb5\x18\x80\x80\x80\x08\xd2\xb5\x18\x05\x36\x35\x35\x33\x36\x12R\n\x0fstorage_options\x18\t \x03(\x0b\x32\x33.arroyo_filesystem.SourceConfig.StorageOptionsEntryB\x04\xd8\xb5\x18\x01\x12*\n\x03\x63sv\x18\n \x01(\x0b\x32\x1d.arroyo_filesystem.CsvOptions\x12\x18\n\nsplit_size\x18\x0b \x01(\x03\x42\x04\x98\xb5\x18\x01\x12\x13\n\x0bprimary_key\x18\x0c \x03(\t\x12\x1c\n\x05watch\x18\r \x01(\x03\x42\x08\x90\xb5\x18\x01\xb8\xb5\x18\x01H\x00\x88\x01\x01\x12\x32\n\x05\x66iles\x18\x64 \x03(\x0b\x32\x1d.arroyo_filesystem.ListedFileB\x04\xc8\xb5\x18\x01\x1a\x35\n\x13StorageOptionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x08\n\x06_watch\"k\n\nCsvOptions\x12\x18\n\tdelimiter\x18\x01 \x01(\tB\x05\xd2\xb5\x18\x01,\x12\x1c\n\tno_header\x18\x02 \x01(\x08\x42\t\xd2\xb5\x18\x05\x66\x61lse\x12%\n\x12newlines_in_values\x18\x03 \x01(\x08\x42\t\xd2\xb5\x18\x05\x66\x61lse\"\xbc\x05\n\nSinkConfig\x12\x12\n\x04path\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\x12\x44\n\x06\x66ormat\x18\x02 \x01(\x0b\x32\x16.google.protobuf.ValueB\x1c\xb2\xb5\x18\rarroyo_format\xd2\xb5\x18\x07parquet\x12\x14\n\x0cpartition_by\x18\x03 \x03(\t\x12%\n\rmax_file_size\x18\x04 \x01(\x03\x42\x0e\x98\xb5\x18\x01\xd2\xb5\x18\x06\x32\x35\x36MiB\x12\x41\n\x0b\x63ompression\x18\x05 \x01(\tB,\xb2\xb5\x18(arroyo_filesystem.SinkConfig.Compression\x12\x46\n\tif_exists\x18\x06 \x01(\tB3\xaa\xb5\x18%arroyo_filesystem.SinkConfig.IfExists\xd2\xb5\x18\x06\x61ppend\x12#\n\x0emax_open_files\x18\x07 \x01(\x03\x42\x0b\xb8\xb5\x18\x00\xd2\xb5\x18\x03\x32\x35\x36\x12P\n\x0fstorage_options\x18\x08 \x03(\x0b\x32\x31.arroyo_filesystem.SinkConfig.StorageOptionsEntryB\x04\xd8\xb5\x18\x01\x12\x11\n\tdelimiter\x18\t \x01(\t\x12;\n\x08updating\x18\n \x01(\tB)\xaa\xb5\x18%arroyo_filesystem.SinkConfig.Updating\x1a\x35\n\x13StorageOptionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"@\n\x0b\x43ompression\x12\x08\n\x04none\x10\x00\x12\x08\n\x04zstd\x10\x01\x12\n\n\x06snappy\x10\x02\x12\x07\n\x03lz4\x10\x03\x12\x08\n\x04gzip\x10\x04\" \n\x08IfExists\x12\n\n\x06\x61ppend\x10\x00\x12\x08\n\x04\x66\x61il\x10\x01\"*\n\x08Updating\x12\x0f\n\x0b\x61ppend_only\x10\x00\x12\r\n\tkeep_meta\x10\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -49,6 +49,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SOURCECONFIG'].fields_by_name['storage_options']._serialized_options = b'\330\265\030\001'
   _globals['_SOURCECONFIG'].fields_by_name['split_size']._loaded_options = None
   _globals['_SOURCECONFIG'].fields_by_name['split_size']._serialized_options = b'\230\265\030\001'
+  _globals['_SOURCECONFIG'].fields_by_name['watch']._loaded_options = None
+  _globals['_SOURCECONFIG'].fields_by_name['watch']._serialized_options = b'\220\265\030\001\270\265\030\001'
   _globals['_SOURCECONFIG'].fields_by_name['files']._loaded_options = None
   _globals['_SOURCECONFIG'].fields_by_name['files']._serialized_options = b'\310\265\030\001'
   _globals['_CSVOPTIONS'].fields_by_name['delimiter']._loaded_options = None
@@ -84,19 +86,19 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_BADDATA_POLICY']._serialized_start=228
   _globals['_BADDATA_POLICY']._serialized_end=273
   _globals['_SOURCECONFIG']._serialized_start=276
-  _globals['_SOURCECONFIG']._serialized_end=870
-  _globals['_SOURCECONFIG_STORAGEOPTIONSENTRY']._serialized_start=817
-  _globals['_SOURCECONFIG_STORAGEOPTIONSENTRY']._serialized_end=870
-  _globals['_CSVOPTIONS']._serialized_start=872
-  _globals['_CSVOPTIONS']._serialized_end=979
-  _globals['_SINKCONFIG']._serialized_start=982
-  _globals['_SINKCONFIG']._serialized_end=1682
-  _globals['_SINKCONFIG_STORAGEOPTIONSENTRY']._serialized_start=817
-  _globals['_SINKCONFIG_STORAGEOPTIONSENTRY']._serialized_end=870
-  _globals['_SINKCONFIG_COMPRESSION']._serialized_start=1540
-  _globals['_SINKCONFIG_COMPRESSION']._serialized_end=1604
-  _globals['_SINKCONFIG_IFEXISTS']._serialized_start=1606
-  _globals['_SINKCONFIG_IFEXISTS']._serialized_end=1638
-  _globals['_SINKCONFIG_UPDATING']._serialized_start=1640
-  _globals['_SINKCONFIG_UPDATING']._serialized_end=1682
+  _globals['_SOURCECONFIG']._serialized_end=910
+  _globals['_SOURCECONFIG_STORAGEOPTIONSENTRY']._serialized_start=847
+  _globals['_SOURCECONFIG_STORAGEOPTIONSENTRY']._serialized_end=900
+  _globals['_CSVOPTIONS']._serialized_start=912
+  _globals['_CSVOPTIONS']._serialized_end=1019
+  _globals['_SINKCONFIG']._serialized_start=1022
+  _globals['_SINKCONFIG']._serialized_end=1722
+  _globals['_SINKCONFIG_STORAGEOPTIONSENTRY']._serialized_start=847
+  _globals['_SINKCONFIG_STORAGEOPTIONSENTRY']._serialized_end=900
+  _globals['_SINKCONFIG_COMPRESSION']._serialized_start=1580
+  _globals['_SINKCONFIG_COMPRESSION']._serialized_end=1644
+  _globals['_SINKCONFIG_IFEXISTS']._serialized_start=1646
+  _globals['_SINKCONFIG_IFEXISTS']._serialized_end=1678
+  _globals['_SINKCONFIG_UPDATING']._serialized_start=1680
+  _globals['_SINKCONFIG_UPDATING']._serialized_end=1722
 # @@protoc_insertion_point(module_scope)

@@ -40,7 +40,7 @@ class BadData(_message.Message):
     def __init__(self) -> None: ...
 
 class SourceConfig(_message.Message):
-    __slots__ = ("path", "format", "event_time_field", "schema", "bad_data", "dead_letter", "columns", "batch_rows", "storage_options", "csv", "split_size", "primary_key", "files")
+    __slots__ = ("path", "format", "event_time_field", "schema", "bad_data", "dead_letter", "columns", "batch_rows", "storage_options", "csv", "split_size", "primary_key", "watch", "files")
     class StorageOptionsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -60,6 +60,7 @@ class SourceConfig(_message.Message):
     CSV_FIELD_NUMBER: _ClassVar[int]
     SPLIT_SIZE_FIELD_NUMBER: _ClassVar[int]
     PRIMARY_KEY_FIELD_NUMBER: _ClassVar[int]
+    WATCH_FIELD_NUMBER: _ClassVar[int]
     FILES_FIELD_NUMBER: _ClassVar[int]
     path: str
     format: _struct_pb2.Value
@@ -73,8 +74,9 @@ class SourceConfig(_message.Message):
     csv: CsvOptions
     split_size: int
     primary_key: _containers.RepeatedScalarFieldContainer[str]
+    watch: int
     files: _containers.RepeatedCompositeFieldContainer[ListedFile]
-    def __init__(self, path: _Optional[str] = ..., format: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., event_time_field: _Optional[str] = ..., schema: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., bad_data: _Optional[str] = ..., dead_letter: _Optional[str] = ..., columns: _Optional[_Iterable[str]] = ..., batch_rows: _Optional[int] = ..., storage_options: _Optional[_Mapping[str, str]] = ..., csv: _Optional[_Union[CsvOptions, _Mapping]] = ..., split_size: _Optional[int] = ..., primary_key: _Optional[_Iterable[str]] = ..., files: _Optional[_Iterable[_Union[ListedFile, _Mapping]]] = ...) -> None: ...
+    def __init__(self, path: _Optional[str] = ..., format: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., event_time_field: _Optional[str] = ..., schema: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., bad_data: _Optional[str] = ..., dead_letter: _Optional[str] = ..., columns: _Optional[_Iterable[str]] = ..., batch_rows: _Optional[int] = ..., storage_options: _Optional[_Mapping[str, str]] = ..., csv: _Optional[_Union[CsvOptions, _Mapping]] = ..., split_size: _Optional[int] = ..., primary_key: _Optional[_Iterable[str]] = ..., watch: _Optional[int] = ..., files: _Optional[_Iterable[_Union[ListedFile, _Mapping]]] = ...) -> None: ...
 
 class CsvOptions(_message.Message):
     __slots__ = ("delimiter", "no_header", "newlines_in_values")

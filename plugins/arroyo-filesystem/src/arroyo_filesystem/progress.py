@@ -1,6 +1,9 @@
 """What a source remembers between epochs: the split plan, and how far each split is read.
 
-The table `f` is read by all subtasks. It has one key, `plan`: the `SplitPlan`, written once by subtask 0.
+The table `f` is read by all subtasks, and written by subtask 0:
+
+- `plan`: the `SplitPlan` of the first epoch, with the files that were found since;
+- `looked`: when it was last looked for new files, in microseconds.
 
 Of the table `s` a subtask reads and writes its own keys only:
 
@@ -30,7 +33,7 @@ SPLITS_TABLE = "s"
 #: As a position: the split is read to its end.
 FINISHED = -1
 
-_PLAN, _DONE, _SEEN = "plan", "done", "seen"
+_PLAN, _LOOKED, _DONE, _SEEN = "plan", "looked", "done", "seen"
 
 
 class Done(msgspec.Struct, frozen=True, array_like=True):
@@ -83,7 +86,7 @@ class Progress:
                 f"the state is of a source that reads {plan.format} from {plan.url!r}, not {kind} from {url!r}: "
                 "give the job another name to start afresh"
             )
-        fingerprint = _fingerprint(encoded)
+        fingerprint = plan.first or _fingerprint(encoded)
         for key, seen in {**self._plan.get_all(), **self._splits.get_restored()}.items():
             name, _, subtask = key.partition("-")
             if name == _SEEN and seen != fingerprint:
@@ -99,6 +102,21 @@ class Progress:
         self._splits.insert(f"{_SEEN}-{self._task.task_index}", _fingerprint(encoded))
         if self._task.task_index == 0:
             self._plan.insert(_PLAN, encoded)
+
+    def extend_plan(self, plan: SplitPlan) -> None:
+        """Keep a stored plan with more files in it, for all subtasks of the next epoch."""
+        encoded = self._plan.get(_PLAN)
+        assert encoded is not None, "a plan is stored before it grows"
+        first = plan.first or _fingerprint(encoded)
+        self._plan.insert(_PLAN, msgspec.msgpack.encode(msgspec.structs.replace(plan, first=first)))
+
+    def looked_us(self) -> int | None:
+        """When it was last looked for new files."""
+        found: int | None = self._plan.get(_LOOKED)
+        return found
+
+    def set_looked_us(self, now_us: int) -> None:
+        self._plan.insert(_LOOKED, now_us)
 
     def open_splits(self, plan: SplitPlan) -> Iterator[tuple[int, int]]:
         """Number and position of each split that this subtask still has to read, in order."""
@@ -144,7 +162,7 @@ class Progress:
             if position != FINISHED and self._owner(str(number)) == self._task.task_index:
                 self._splits.insert(str(number), position)
         if self._task.task_index == 0:
-            for key in stored.keys() - {_PLAN}:
+            for key in stored.keys() - {_PLAN, _LOOKED}:
                 self._plan.remove(key)
         return finished
 

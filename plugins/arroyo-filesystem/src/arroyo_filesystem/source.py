@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from arroyo_formats import WHOLE_FILE, FileReader
+from arroyo_formats import WHOLE_FILE, BadData, DamagedFileError, FileReader
 
 from arroyo_core.api import (
     ArroyoSchema,
@@ -17,9 +17,11 @@ from arroyo_core.api import (
     SourceContext,
     SourceFinishType,
     SourceOperator,
+    Watermark,
 )
+from arroyo_core.api.units import format_duration_us
 from arroyo_core.api.updating import is_updating, with_updating, without_updating
-from arroyo_core.errors import DataError
+from arroyo_core.errors import ConfigError, DataError
 from arroyo_core.state import global_table_config
 from arroyo_filesystem.commit import commit_epoch
 from arroyo_filesystem.dead_letters import BadLines
@@ -30,6 +32,7 @@ from arroyo_filesystem.folder_values import (
     with_folder_columns,
 )
 from arroyo_filesystem.listing import File, file_of_info
+from arroyo_filesystem.new_files import FolderWatch, warn_of_unread
 from arroyo_filesystem.progress import FINISHED, SPLITS_TABLE, TABLE, Progress
 from arroyo_filesystem.source_settings import SourceSettings, check_columns, check_event_time, select_columns
 from arroyo_filesystem.splits import Split, SplitPlan, choose_split_bytes
@@ -43,7 +46,7 @@ PARALLEL_FOOTERS = 16
 
 
 class FilesystemSource(SourceOperator):
-    """Reads every row of the listed files exactly once; then it is final."""
+    """Reads every row of the listed files exactly once; then it is final, unless it watches for new ones."""
 
     def __init__(self, settings: SourceSettings) -> None:
         self._settings = settings
@@ -90,6 +93,10 @@ class FilesystemSource(SourceOperator):
             ("path", settings.location.url),
             ("format", settings.format.name),
             ("files", str(len(settings.files))),
+            (
+                "new files",
+                f"every {format_duration_us(settings.watch_us)}" if settings.watch_us else "not read; set watch",
+            ),
             ("bad_data", str(settings.bad_data)),
         ]
         return DisplayableOperator(self.name(), fields)
@@ -100,7 +107,7 @@ class FilesystemSource(SourceOperator):
         try:
             # The order of changes counts.
             progress = Progress(ctx.table_manager, info, is_ordered=is_updating(ctx.output_schema))
-            plan = self._plan(progress, info.parallelism)
+            plan = self._plan(progress, info.parallelism, ctx)
             finish = self._read(ctx, collector, progress=progress, plan=plan, bad_lines=bad_lines)
             staged = bad_lines.close()
         except BaseException:
@@ -126,6 +133,10 @@ class FilesystemSource(SourceOperator):
     ) -> SourceFinishType:
         reader = self._reader(ctx, bad_lines)
         chosen = self._settings.format
+        watch = self._watch(ctx.task_info.parallelism)
+        known = plan
+        if watch is not None:
+            known = watch.look(progress, known, ctx)
         for number, begun in list(progress.open_splits(plan)):
             message = ctx.control()
             if message is not None:
@@ -135,7 +146,7 @@ class FilesystemSource(SourceOperator):
             self._check_unchanged(file)
             values = folder_values(file.path, self._settings.location.path)
             scalars = folder_scalars(ctx.output_schema.schema, values, path=file.path)
-            for batch, position in reader.read(file.path, split.part, begun):
+            for batch, position in bad_lines.before_damage(reader.read(file.path, split.part, begun)):
                 if batch is not None:
                     collector.collect(chosen.files.complete(chosen.settings, fill_folder_columns(batch, scalars)))
                 message = ctx.control()
@@ -143,34 +154,58 @@ class FilesystemSource(SourceOperator):
                     progress.save(number, position)
                     return message.finish_type
             progress.save(number, FINISHED)
-        return SourceFinishType.FINAL
+        if watch is None:
+            return SourceFinishType.FINAL
+        # Nobody shall wait for the event time of rows that may never come.
+        collector.broadcast_watermark(Watermark.idle())
+        while (message := ctx.wait(watch.interval_s)) is None:
+            known = watch.look(progress, known, ctx)
+        return message.finish_type
 
-    def _plan(self, progress: Progress, parallelism: int) -> SplitPlan:
+    def _plan(self, progress: Progress, parallelism: int, ctx: SourceContext) -> SplitPlan:
         """The plan of the first epoch; what was planned then holds, whatever the folder has now."""
         settings = self._settings
         name, url = settings.format.name, settings.location.url
         stored = progress.stored_plan(url=url, kind=name)
         if stored is not None:
+            if settings.watch_us is None:
+                warn_of_unread(stored, settings.files, ctx)
             return stored
-        split_bytes = settings.split_bytes or choose_split_bytes(
-            settings.files, greatest=settings.format.files.greatest_part_bytes, parallelism=parallelism
-        )
-        plan = SplitPlan(url, name, settings.files, tuple(self._cut(split_bytes)), is_recorded=True)
+        plan = SplitPlan(url, name, settings.files, tuple(self._cut(settings.files, parallelism)), is_recorded=True)
         progress.store_plan(plan)
         return plan
 
-    def _cut(self, split_bytes: int) -> Iterator[Split]:
+    def _watch(self, parallelism: int) -> FolderWatch | None:
+        settings = self._settings
+        if settings.watch_us is None:
+            return None
+        return FolderWatch(
+            settings.location,
+            settings.format.name,
+            interval_us=settings.watch_us,
+            cut=lambda files: list(self._cut(files, parallelism)),
+        )
+
+    def _cut(self, files: Sequence[File], parallelism: int) -> Iterator[Split]:
         """Files that are larger than a split are cut as their format does, which may have to open them."""
         settings, chosen = self._settings, self._settings.format
+        split_bytes = settings.split_bytes or choose_split_bytes(
+            files, greatest=chosen.files.greatest_part_bytes, parallelism=parallelism
+        )
         fs = settings.location.fs
-        large = [file for file in settings.files if file.size > split_bytes]
+        large = [file for file in files if file.size > split_bytes]
+
+        def cut(file: File) -> Sequence[tuple[int, int]]:
+            try:
+                return chosen.files.cut(chosen.settings, fs, file.path, size=file.size, part_bytes=split_bytes)
+            except DamagedFileError:
+                # Whoever reads it finds the same, and does with it what `bad_data` says.
+                return [WHOLE_FILE]
+
         with ThreadPoolExecutor(1 if settings.location.is_local else PARALLEL_FOOTERS) as pool:
-            cuts = pool.map(
-                lambda file: chosen.files.cut(chosen.settings, fs, file.path, size=file.size, part_bytes=split_bytes),
-                large,
-            )
+            cuts = pool.map(cut, large)
             parts = dict(zip((file.path for file in large), cuts, strict=True))
-        for index, file in enumerate(settings.files):
+        for index, file in enumerate(files):
             for start, stop in parts.get(file.path, [WHOLE_FILE]):
                 yield Split(index, start, stop)
 
@@ -199,7 +234,15 @@ class FilesystemSource(SourceOperator):
             )
 
     def _first_schema(self) -> pa.Schema:
+        """The columns of the first file; of the first that is not damaged, where such files are put aside."""
         settings, chosen = self._settings, self._settings.format
-        path = settings.files[0].path
-        found = chosen.files.read_schema(chosen.settings, settings.location.fs, path)
-        return with_folder_columns(found, folder_values(path, settings.location.path))
+        tried = settings.files if settings.bad_data is not BadData.FAIL else settings.files[:1]
+        first_error: DamagedFileError | None = None
+        for file in tried:
+            try:
+                found = chosen.files.read_schema(chosen.settings, settings.location.fs, file.path)
+            except DamagedFileError as error:
+                first_error = first_error or error
+                continue
+            return with_folder_columns(found, folder_values(file.path, settings.location.path))
+        raise ConfigError(f"{first_error}; declare the schema", field="path", value=settings.location.url)

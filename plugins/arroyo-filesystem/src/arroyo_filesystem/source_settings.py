@@ -33,6 +33,8 @@ class SourceSettings:
     batch_rows: int
     #: 0 where it is to be chosen from the size of the input.
     split_bytes: int
+    #: How often to look for new files; None where it has only those of its first start.
+    watch_us: int | None
 
 
 def resolve_source(config: SourceConfig) -> SourceConfig:
@@ -76,10 +78,11 @@ def check_source(config: SourceConfig) -> SourceSettings:
         schema=schema,
         columns=tuple(config.columns),
         event_time_field=config.event_time_field or None,
-        bad_data=_bad_data(config, chosen),
+        bad_data=read_policy(config.bad_data, config.dead_letter),
         dead_letter=_dead_letter(config),
         batch_rows=_batch_rows(config),
         split_bytes=_split_bytes(config),
+        watch_us=_watch_us(config, location),
     )
 
 
@@ -136,18 +139,6 @@ def _format(config: SourceConfig) -> ChosenFormat:
     return choose_format(config.format, beside=beside)
 
 
-def _bad_data(config: SourceConfig, chosen: ChosenFormat) -> BadData:
-    policy = read_policy(config.bad_data, config.dead_letter)
-    if policy is not BadData.FAIL and not chosen.files.has_lines:
-        raise ConfigError(
-            f"only lines of text can be bad one by one; {chosen.name} files are whole or damaged",
-            field="bad_data",
-            value=config.bad_data,
-            allowed=[BadData.FAIL],
-        )
-    return policy
-
-
 def _dead_letter(config: SourceConfig) -> Location | None:
     if not config.dead_letter:
         return None
@@ -166,3 +157,13 @@ def _split_bytes(config: SourceConfig) -> int:
     if config.split_size < 0:
         raise ConfigError("split_size must be positive", field="split_size", value=config.split_size)
     return config.split_size
+
+
+def _watch_us(config: SourceConfig, location: Location) -> int | None:
+    if not config.HasField("watch"):
+        return None
+    if config.watch < 1:
+        raise ConfigError("the duration must be more than zero", field="watch", value=config.watch)
+    if len(config.files) == 1 and config.files[0].path == location.path:
+        raise ConfigError("no other file can appear: give a folder or a glob as path", field="watch")
+    return config.watch

@@ -38,6 +38,8 @@ class SplitPlan(msgspec.Struct, frozen=True):
     splits: tuple[Split, ...]
     #: The checkpoint has recorded path and format, too: whoever starts the job has compared them.
     is_recorded: bool = False
+    #: The fingerprint of the plan of the first epoch, where files were added since.
+    first: str = ""
 
 
 def choose_split_bytes(files: Sequence[File], *, greatest: int, parallelism: int) -> int:

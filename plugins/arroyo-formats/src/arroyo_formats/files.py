@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, ClassVar, cast
 import pyarrow as pa
 from fsspec.implementations.local import LocalFileSystem
 
-from arroyo_core.errors import ConfigError
+from arroyo_core.errors import ConfigError, DataError
 
 #: As the end of a part: all that the file has.
 TO_THE_END = -1
@@ -23,14 +23,33 @@ WHOLE_FILE = (0, TO_THE_END)
 MEBIBYTE = 2**20
 
 
+class DamagedFileError(DataError):
+    """A file that cannot be read from some place on: it is cut off, or its bytes are not what was written.
+
+    `line` is where, counted from 1, for files of lines.
+    """
+
+    def __init__(self, path: str, reason: str, *, line: int | None = None) -> None:
+        place = path if line is None else f"{path}:{line}"
+        super().__init__(f"{place}: the file is damaged: {reason}")
+        self.path = path
+        self.reason = reason
+        self.line = line
+
+
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A part of a file that cannot be read, where it can be told from its neighbours: a line, counted from 1."""
+    """A part of a file that cannot be read: a line, counted from 1, or all from there on."""
 
     file: str
-    line: int
+    #: None where the file has no lines.
+    line: int | None
     text: bytes
     error: str
+
+    @property
+    def place(self) -> str:
+        return self.file if self.line is None else f"{self.file}:{self.line}"
 
 
 OnBad = Callable[[BadRow], None]
@@ -44,7 +63,8 @@ class FileReader(ABC):
         """Batches of a part from a position on (0: its beginning), None for none, each with the position after it.
 
         A batch has the columns that the reader was made for; a column that the file does not have is null. Given the
-        position after a batch, another reader goes on with the next row. Raises `DataError` naming the file.
+        position after a batch, another reader goes on with the next row. Raises `DataError` naming the file;
+        `DamagedFileError` after the rows before the damage, which are the same ones from wherever it is read.
         """
 
 
@@ -169,3 +189,8 @@ def is_local(fs: Any) -> bool:
 def open_for_reading(fs: Any, path: str) -> BinaryIO:
     """The raw bytes of a file."""
     return Path(path).open("rb") if is_local(fs) else cast(BinaryIO, fs.open(path, "rb"))
+
+
+def is_damage(error: BaseException) -> bool:
+    """Whether an error of Arrow or of a decompressor is about the bytes; one of the storage has a number."""
+    return isinstance(error, pa.ArrowException) or (isinstance(error, OSError) and error.errno is None)

@@ -26,7 +26,7 @@ from arroyo_core.proto import options_pb2 as arroyo__core_dot_proto_dot_options_
 from arroyo_formats import schemas_pb2 as arroyo__formats_dot_schemas__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x61rroyo_formats/formats.proto\x12\x0e\x61rroyo_formats\x1a\x1f\x61rroyo_core/proto/options.proto\x1a\x1c\x61rroyo_formats/schemas.proto\"\xaa\x01\n\x0cJsonSettings\x12\x0e\n\x06schema\x18\x01 \x01(\t\x12\x13\n\x0bschema_file\x18\x02 \x01(\t\x12*\n\x08registry\x18\x03 \x01(\x0b\x32\x18.arroyo_formats.Registry\x12\x0f\n\x07\x66raming\x18\x04 \x01(\t\x12\x38\n\nregistered\x18\x05 \x01(\x0b\x32\x1e.arroyo_formats.RegisteredTextB\x04\xc8\xb5\x18\x01\"\xc7\x01\n\x14\x44\x65\x62\x65ziumJsonSettings\x12\x13\n\x0bprimary_key\x18\x01 \x03(\t\x12\x0e\n\x06schema\x18\x02 \x01(\t\x12\x13\n\x0bschema_file\x18\x03 \x01(\t\x12*\n\x08registry\x18\x04 \x01(\x0b\x32\x18.arroyo_formats.Registry\x12\x0f\n\x07\x66raming\x18\x05 \x01(\t\x12\x38\n\nregistered\x18\x06 \x01(\x0b\x32\x1e.arroyo_formats.RegisteredTextB\x04\xc8\xb5\x18\x01\"l\n\x0b\x43svSettings\x12\x18\n\tdelimiter\x18\x01 \x01(\tB\x05\xd2\xb5\x18\x01,\x12\x1c\n\tno_header\x18\x02 \x01(\x08\x42\t\xd2\xb5\x18\x05\x66\x61lse\x12%\n\x12newlines_in_values\x18\x03 \x01(\x08\x42\t\xd2\xb5\x18\x05\x66\x61lse\"\x13\n\x11RawStringSettings\"\x12\n\x10RawBytesSettings\"\x11\n\x0fParquetSettings\"\x0f\n\rArrowSettingsb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x61rroyo_formats/formats.proto\x12\x0e\x61rroyo_formats\x1a\x1f\x61rroyo_core/proto/options.proto\x1a\x1c\x61rroyo_formats/schemas.proto\"\xee\x01\n\x0cJsonSettings\x12\x0e\n\x06schema\x18\x01 \x01(\t\x12\x13\n\x0bschema_file\x18\x02 \x01(\t\x12*\n\x08registry\x18\x03 \x01(\x0b\x32\x18.arroyo_formats.Registry\x12\x0f\n\x07\x66raming\x18\x04 \x01(\t\x12\x38\n\nregistered\x18\x05 \x01(\x0b\x32\x1e.arroyo_formats.RegisteredTextB\x04\xc8\xb5\x18\x01\x12\x19\n\x11timestamp_formats\x18\x06 \x03(\t\x12\x14\n\x0c\x64\x61te_formats\x18\x07 \x03(\t\x12\x11\n\ttime_zone\x18\x08 \x01(\t\"\xc7\x01\n\x14\x44\x65\x62\x65ziumJsonSettings\x12\x13\n\x0bprimary_key\x18\x01 \x03(\t\x12\x0e\n\x06schema\x18\x02 \x01(\t\x12\x13\n\x0bschema_file\x18\x03 \x01(\t\x12*\n\x08registry\x18\x04 \x01(\x0b\x32\x18.arroyo_formats.Registry\x12\x0f\n\x07\x66raming\x18\x05 \x01(\t\x12\x38\n\nregistered\x18\x06 \x01(\x0b\x32\x1e.arroyo_formats.RegisteredTextB\x04\xc8\xb5\x18\x01\"\xd2\x01\n\x0b\x43svSettings\x12\x18\n\tdelimiter\x18\x01 \x01(\tB\x05\xd2\xb5\x18\x01,\x12\x1c\n\tno_header\x18\x02 \x01(\x08\x42\t\xd2\xb5\x18\x05\x66\x61lse\x12%\n\x12newlines_in_values\x18\x03 \x01(\x08\x42\t\xd2\xb5\x18\x05\x66\x61lse\x12\x19\n\x11timestamp_formats\x18\x04 \x03(\t\x12\x14\n\x0c\x64\x61te_formats\x18\x05 \x03(\t\x12\x11\n\ttime_zone\x18\x06 \x01(\t\x12 \n\rempty_as_text\x18\x07 \x01(\x08\x42\t\xd2\xb5\x18\x05\x66\x61lse\"\x13\n\x11RawStringSettings\"\x12\n\x10RawBytesSettings\"\x11\n\x0fParquetSettings\"\x0f\n\rArrowSettingsb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -43,18 +43,20 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CSVSETTINGS'].fields_by_name['no_header']._serialized_options = b'\322\265\030\005false'
   _globals['_CSVSETTINGS'].fields_by_name['newlines_in_values']._loaded_options = None
   _globals['_CSVSETTINGS'].fields_by_name['newlines_in_values']._serialized_options = b'\322\265\030\005false'
+  _globals['_CSVSETTINGS'].fields_by_name['empty_as_text']._loaded_options = None
+  _globals['_CSVSETTINGS'].fields_by_name['empty_as_text']._serialized_options = b'\322\265\030\005false'
   _globals['_JSONSETTINGS']._serialized_start=112
-  _globals['_JSONSETTINGS']._serialized_end=282
-  _globals['_DEBEZIUMJSONSETTINGS']._serialized_start=285
-  _globals['_DEBEZIUMJSONSETTINGS']._serialized_end=484
-  _globals['_CSVSETTINGS']._serialized_start=486
-  _globals['_CSVSETTINGS']._serialized_end=594
-  _globals['_RAWSTRINGSETTINGS']._serialized_start=596
-  _globals['_RAWSTRINGSETTINGS']._serialized_end=615
-  _globals['_RAWBYTESSETTINGS']._serialized_start=617
-  _globals['_RAWBYTESSETTINGS']._serialized_end=635
-  _globals['_PARQUETSETTINGS']._serialized_start=637
-  _globals['_PARQUETSETTINGS']._serialized_end=654
-  _globals['_ARROWSETTINGS']._serialized_start=656
-  _globals['_ARROWSETTINGS']._serialized_end=671
+  _globals['_JSONSETTINGS']._serialized_end=350
+  _globals['_DEBEZIUMJSONSETTINGS']._serialized_start=353
+  _globals['_DEBEZIUMJSONSETTINGS']._serialized_end=552
+  _globals['_CSVSETTINGS']._serialized_start=555
+  _globals['_CSVSETTINGS']._serialized_end=765
+  _globals['_RAWSTRINGSETTINGS']._serialized_start=767
+  _globals['_RAWSTRINGSETTINGS']._serialized_end=786
+  _globals['_RAWBYTESSETTINGS']._serialized_start=788
+  _globals['_RAWBYTESSETTINGS']._serialized_end=806
+  _globals['_PARQUETSETTINGS']._serialized_start=808
+  _globals['_PARQUETSETTINGS']._serialized_end=825
+  _globals['_ARROWSETTINGS']._serialized_start=827
+  _globals['_ARROWSETTINGS']._serialized_end=842
 # @@protoc_insertion_point(module_scope)

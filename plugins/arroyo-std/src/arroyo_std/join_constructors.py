@@ -52,13 +52,22 @@ class WindowJoinConstructor(OperatorConstructor[WindowJoinConfig]):
             raise ConfigError(
                 "a duration must not be negative", field="allowed_lateness", value=config.allowed_lateness
             )
+        if size_us is not None and not config.on:
+            raise ConfigError(
+                "'on' is missing: give the columns that must be equal; only inputs that are windowed already "
+                "are joined by their windows alone, without 'size'",
+                field="on",
+            )
         window = WindowJoinSettings(
             size_us=size_us,
             offset_us=config.offset % size_us if size_us else 0,
             allowed_lateness_us=config.allowed_lateness,
         )
         return ConstructedOperator.from_operator(
-            WindowJoin(join_settings(config.type, config.on, config.prefixes, config.late), window)
+            WindowJoin(
+                join_settings(config.type, config.on, config.prefixes, config.late, needs_keys=size_us is not None),
+                window,
+            )
         )
 
 
@@ -185,12 +194,13 @@ def file_table(table: join_pb2.LookupTable) -> LookupTable:
         table_format=formats[table.format],
         storage_options=table.storage_options,
         columns=table.columns,
+        empty_as_text=table.empty_as_text,
     )
 
 
 def looked_up_table(table: join_pb2.LookupTable, registry: Registry) -> LookupTable:
     """The table that the lookup of another distribution reads; raises `ConfigError`, also for what only files have."""
-    for field in ("path", "format", "storage_options", "columns"):
+    for field in ("path", "format", "storage_options", "columns", "empty_as_text"):
         if getattr(table, field):
             raise ConfigError(
                 f"{field!r} is about files, and 'lookup' reads the table: give one of 'path' and 'lookup'",
@@ -238,14 +248,19 @@ def check_keeps_left_only(type_number: int) -> None:
 
 
 def join_settings(
-    type_number: int, on: Sequence[JoinKey], prefixes: JoinPrefixes, late: int = std_pb2.drop
+    type_number: int,
+    on: Sequence[JoinKey],
+    prefixes: JoinPrefixes,
+    late: int = std_pb2.drop,
+    *,
+    needs_keys: bool = True,
 ) -> JoinSettings:
     """What all joins are told; raises `ConfigError` at the field that is wrong."""
     from arroyo_std.joins.layout import JoinSettings
 
     return JoinSettings(
         type=join_type(type_number),
-        on=key_pairs(on),
+        on=key_pairs(on) if on or needs_keys else (),
         prefixes=(prefixes.left, prefixes.right),
         has_late_output=late == std_pb2.side_output,
     )

@@ -117,7 +117,7 @@ class AsofJoinConfig(_message.Message):
     def __init__(self, on: _Optional[_Iterable[_Union[JoinKey, _Mapping]]] = ..., tolerance: _Optional[int] = ..., direction: _Optional[_Union[AsofDirection, str]] = ..., type: _Optional[_Union[JoinType, str]] = ..., late: _Optional[_Union[_std_pb2.Late, str]] = ..., prefixes: _Optional[_Union[JoinPrefixes, _Mapping]] = ...) -> None: ...
 
 class LookupTable(_message.Message):
-    __slots__ = ("path", "format", "storage_options", "columns", "lookup", "config")
+    __slots__ = ("path", "format", "storage_options", "columns", "lookup", "config", "empty_as_text")
     class Format(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         FORMAT_UNSPECIFIED: _ClassVar[LookupTable.Format]
@@ -141,13 +141,15 @@ class LookupTable(_message.Message):
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
     LOOKUP_FIELD_NUMBER: _ClassVar[int]
     CONFIG_FIELD_NUMBER: _ClassVar[int]
+    EMPTY_AS_TEXT_FIELD_NUMBER: _ClassVar[int]
     path: str
     format: LookupTable.Format
     storage_options: _containers.ScalarMap[str, str]
     columns: _containers.RepeatedScalarFieldContainer[str]
     lookup: str
     config: _any_pb2.Any
-    def __init__(self, path: _Optional[str] = ..., format: _Optional[_Union[LookupTable.Format, str]] = ..., storage_options: _Optional[_Mapping[str, str]] = ..., columns: _Optional[_Iterable[str]] = ..., lookup: _Optional[str] = ..., config: _Optional[_Union[_any_pb2.Any, _Mapping]] = ...) -> None: ...
+    empty_as_text: bool
+    def __init__(self, path: _Optional[str] = ..., format: _Optional[_Union[LookupTable.Format, str]] = ..., storage_options: _Optional[_Mapping[str, str]] = ..., columns: _Optional[_Iterable[str]] = ..., lookup: _Optional[str] = ..., config: _Optional[_Union[_any_pb2.Any, _Mapping]] = ..., empty_as_text: _Optional[bool] = ...) -> None: ...
 
 class LookupCache(_message.Message):
     __slots__ = ("max_bytes", "ttl")

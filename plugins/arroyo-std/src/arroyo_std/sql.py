@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -210,6 +211,7 @@ def check_expressions(expressions: Sequence[Expression], schema: pa.Schema, regi
                 field=expression.field,
                 columns=schema.names,
                 functions=UserFunctions(registry),
+                is_good=partial(_is_good, expression, schema, registry),
             ) from error
     return compile_expressions(expressions, schema, registry)
 
@@ -222,6 +224,15 @@ def compile_expressions(
     Functions of the clock (`now()`) are constant from here on, so for one epoch of one subtask.
     """
     return CompiledExpressions(expressions, schema, registry)
+
+
+def _is_good(expression: Expression, schema: pa.Schema, registry: Registry, sql: str) -> bool:
+    """Whether the expression could be written as this SQL."""
+    try:
+        _check(replace(expression, sql=sql), schema, registry)
+    except Exception:
+        return False
+    return True
 
 
 def _check(expression: Expression, schema: pa.Schema, registry: Registry) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from arroyo_core.errors import ConfigError
 from arroyo_std.columns import nearest
 from arroyo_std.sql_functions import UserFunctions, wrong_call
+from arroyo_std.sql_quoting import Quoted, columns_before_dots, find_unquoted, quote
 
 #: The name of the input inside SQL. Users never write it; it is cut from messages.
 TABLE = "__stream"
@@ -37,6 +38,8 @@ _REFUSED = {
     "Unnest": "unnest makes many rows of one; use std.unnest",
     "Placeholder": "a placeholder such as $1 has no value here",
 }
+#: What DataFusion says of a field of something that it does not take for a column.
+_DOT_ACCESS = "Dot access not supported"
 _UNSUPPORTED = re.compile(r"Physical plan does not support logical expression (\w+)")
 
 
@@ -46,13 +49,24 @@ def refused(kind: str, *, sql: str, field: str) -> ConfigError:
 
 
 def explain(
-    error: Exception, *, sql: str, field: str, columns: Sequence[str], functions: UserFunctions | None = None
+    error: Exception,
+    *,
+    sql: str,
+    field: str,
+    columns: Sequence[str],
+    functions: UserFunctions | None = None,
+    is_good: Callable[[str], bool] | None = None,
 ) -> ConfigError:
     """The `ConfigError` at `field` for what DataFusion raised when it planned `sql` over `columns`.
 
-    `functions` are the UDFs that it might have called.
+    `functions` are the UDFs that it might have called. `is_good` tells whether other SQL could be planned.
     """
     text = str(error)
+    quoted = find_unquoted(sql, columns, is_good) if is_good is not None else None
+    if quoted is None and _DOT_ACCESS in text:
+        quoted = columns_before_dots(sql, columns)
+    if quoted is not None and quoted.columns:
+        return _unquoted(quoted, sql=sql, field=field)
     if found := _NO_FIELD.search(text):
         return _unknown_column(found[1], sql=sql, field=field, columns=columns)
     if found := _NO_FUNCTION.search(text):
@@ -97,6 +111,17 @@ def _unknown_column(written: str, *, sql: str, field: str, columns: Sequence[str
         value=sql,
         allowed=columns,
         suggestion=nearest(name, columns),
+    )
+
+
+def _unquoted(quoted: Quoted, *, sql: str, field: str) -> ConfigError:
+    names = ", ".join(map(repr, quoted.columns))
+    shown = ", ".join(map(quote, quoted.columns))
+    is_word = all(name.isidentifier() for name in quoted.columns)
+    why = "SQL has a meaning of its own for this name" if is_word else "it is not a plain word"
+    columns = "column" if len(quoted.columns) == 1 else "columns"
+    return ConfigError(
+        f"{columns} {names} must be in double quotes, {shown}: {why}", field=field, value=sql, suggestion=quoted.sql
     )
 
 

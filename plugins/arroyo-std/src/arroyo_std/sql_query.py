@@ -188,7 +188,17 @@ def _explain(error: Exception, query: str, schema: pa.Schema, registry: Registry
     if "single SQL statement" in text:
         return ConfigError("only one SELECT can be written here", field="query", value=query)
     functions = UserFunctions(registry)
-    found = sql_errors.explain(error, sql=query, field="query", columns=schema.names, functions=functions)
+
+    def is_good(other: str) -> bool:
+        try:
+            CompiledQuery(other, schema, registry).execute(empty_batch(schema))
+        except Exception:
+            return False
+        return True
+
+    found = sql_errors.explain(
+        error, sql=query, field="query", columns=schema.names, functions=functions, is_good=is_good
+    )
     found.message = found.message.replace("not a SQL expression", "not a SQL query")
     return found
 

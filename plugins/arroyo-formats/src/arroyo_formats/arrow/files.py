@@ -9,9 +9,8 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.ipc
 
-from arroyo_core.errors import DataError
 from arroyo_formats.conform import conform, plain_schema
-from arroyo_formats.files import TO_THE_END, FileReader, is_local
+from arroyo_formats.files import TO_THE_END, DamagedFileError, FileReader, is_damage, is_local
 
 #: The first bytes of the file format; a stream begins otherwise.
 FILE_MAGIC = b"ARROW1"
@@ -45,14 +44,21 @@ class ArrowFileReader(FileReader):
         try:
             with _open(self._fs, path) as reader:
                 for batch in _batches(reader, part):
+                    # Bytes that are not what was written may pass for values until someone looks at them.
+                    batch.validate(full=True)
                     inner = max(position - before, 0)
                     before += batch.num_rows
                     for start in range(inner, batch.num_rows, self._batch_rows):
                         rows = batch.slice(start, self._batch_rows)
                         position += rows.num_rows
                         yield conform(rows, self._schema, place=path), position
-        except pa.ArrowException as error:
-            raise DataError(f"{path}: {error}") from error
+        except (pa.ArrowException, OSError) as error:
+            raise _named(path, error) from error
+
+
+def _named(path: str, error: Exception) -> Exception:
+    """What to raise for an error of Arrow, which does not name the file."""
+    return DamagedFileError(path, str(error)) if is_damage(error) else error
 
 
 def _batches(reader: IpcReader, part: tuple[int, int]) -> Iterator[pa.RecordBatch]:
@@ -71,7 +77,7 @@ def _open(fs: Any, path: str) -> Iterator[IpcReader]:
             magic = source.read(len(FILE_MAGIC))
             source.seek(0)
             reader = pa.ipc.open_file(source) if magic == FILE_MAGIC else pa.ipc.open_stream(source)
-        except pa.ArrowException as error:
-            raise DataError(f"{path}: not an Arrow IPC file: {error}") from error
+        except (pa.ArrowException, OSError) as error:
+            raise _named(path, error) from error
         with reader:
             yield reader

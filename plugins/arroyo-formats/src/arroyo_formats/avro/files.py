@@ -28,7 +28,15 @@ from arroyo_formats.avro.reading import Decoder, decoder
 from arroyo_formats.avro.resolution import resolve
 from arroyo_formats.avro.schema import Array, Field, Record, SchemaError, least_bytes, parse
 from arroyo_formats.columns import Step, cast_field
-from arroyo_formats.files import TO_THE_END, FileFormat, FileReader, FileWriter, OnBad, open_for_reading
+from arroyo_formats.files import (
+    TO_THE_END,
+    DamagedFileError,
+    FileFormat,
+    FileReader,
+    FileWriter,
+    OnBad,
+    open_for_reading,
+)
 from arroyo_formats.registry.framing import zigzag
 
 #: A block is written when so much is held: readers skip and split by blocks.
@@ -45,7 +53,10 @@ class _Reading:
 
     @classmethod
     def of(cls, header: Header, reader: Record | None) -> _Reading:
-        writer = parse(header.schema)
+        try:
+            writer = parse(header.schema)
+        except SchemaError as error:
+            raise ContainerError(f"its schema cannot be read: {error}") from error
         if not least_bytes(writer):
             raise SchemaError("its values have no bytes")
         # Values one after the other are an array, but for the count and the end.
@@ -75,7 +86,9 @@ class AvroFiles(FileFormat):
         try:
             with open_for_reading(fs, path) as file:
                 return arrow_schema(_reader_schema(settings) or parse(read_header(file).schema))
-        except (ContainerError, SchemaError) as error:
+        except ContainerError as error:
+            raise DamagedFileError(path, str(error)) from error
+        except SchemaError as error:
             raise ConfigError(f"{path}: {error}", field="format") from error
 
     def cut(self, settings: Any, fs: Any, path: str, *, size: int, part_bytes: int) -> Sequence[tuple[int, int]]:
@@ -84,7 +97,7 @@ class AvroFiles(FileFormat):
                 header = read_header(file)
                 starts = [block.start for block in blocks(file, header, header.size, None)]
         except ContainerError as error:
-            raise DataError(f"{path}: {error}") from error
+            raise DamagedFileError(path, str(error)) from error
         cuts: list[int] = []
         for start in starts:
             if not cuts or start - cuts[-1] >= part_bytes:
@@ -129,15 +142,17 @@ class AvroFileReader(FileReader):
                     before += block.count
                     if skipped >= block.count:
                         continue
-                    rows = self._batch(reading, block.count, read_block(file, header, block))
+                    rows = self._batch(path, reading, block.count, read_block(file, header, block))
                     for start in range(skipped, block.count, self._batch_rows):
                         batch = rows.slice(start, self._batch_rows)
                         position += batch.num_rows
                         yield batch, position
-        except (ContainerError, SchemaError) as error:
+        except ContainerError as error:
+            raise DamagedFileError(path, str(error)) from error
+        except SchemaError as error:
             raise DataError(f"{path}: {error}") from error
 
-    def _batch(self, reading: _Reading, count: int, data: bytes) -> pa.RecordBatch:
+    def _batch(self, path: str, reading: _Reading, count: int, data: bytes) -> pa.RecordBatch:
         rows, bad = reading.rows(count, data)
         names = [field.name for field in rows.type]
         arrays = []
@@ -147,7 +162,7 @@ class AvroFileReader(FileReader):
             bad |= {row: f"{field.name}: {reason}" for row, reason in column.bad.items() if row not in bad}
             arrays.append(column.values)
         if bad:
-            raise ContainerError(bad[min(bad)])
+            raise DataError(f"{path}: {bad[min(bad)]}")
         if not arrays:
             return pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)

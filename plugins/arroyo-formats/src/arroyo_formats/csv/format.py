@@ -20,6 +20,7 @@ from arroyo_formats.text.compressed import text_stream
 from arroyo_formats.text.files import LineFiles, first_lines
 from arroyo_formats.text.plain_text import to_plain_text
 from arroyo_formats.text.salvage import RowParser, Texts
+from arroyo_formats.text.time_settings import time_texts
 
 #: Rows that become text together.
 CSV_ROWS = 2**14
@@ -138,6 +139,7 @@ class CsvFormat(Format):
                 field="delimiter",
                 value=delimiter,
             )
+        time_texts(settings)
         return settings
 
     def schema(self, settings: CsvSettings, declared: pa.Schema | None) -> pa.Schema:
@@ -160,4 +162,6 @@ def _dialect(settings: CsvSettings, declared: pa.Schema | None, *, has_header: b
         delimiter=settings.delimiter,
         names=None if is_named or declared is None else tuple(declared.names),
         newlines_in_values=settings.newlines_in_values,
+        empty_as_text=settings.empty_as_text,
+        times=time_texts(settings),
     )

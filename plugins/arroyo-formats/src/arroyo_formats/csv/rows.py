@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
 from arroyo_core.errors import ConfigError, DataError
+from arroyo_formats.csv.shapes import misshapen, open_quote
 from arroyo_formats.text.lines import BYTE_ORDER_MARK, line_ends, read_blocks
 from arroyo_formats.text.salvage import BadTextError, Look, Texts
 from arroyo_formats.text.schema_parser import SchemaParser
-from arroyo_formats.text.timestamps import Writing
+from arroyo_formats.text.timestamps import ISO, TimeTexts, Writing, as_times
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,9 @@ class CsvDialect:
     #: The columns of text without a header, all of them; None where each file has one.
     names: tuple[str, ...] | None = None
     newlines_in_values: bool = False
+    #: Whether an empty value of a column of texts is an empty text, and not null.
+    empty_as_text: bool = False
+    times: TimeTexts = ISO
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +44,7 @@ class Header:
 class CsvParser(SchemaParser):
     """Parses rows of some columns. An empty value is null, a quoted empty value is an empty string."""
 
-    number_pattern = r"^\s*[-+]?[0-9]"
+    number_pattern = r"^\s*[-+]?[0-9]+\s*$"
 
     def __init__(
         self,
@@ -49,7 +54,8 @@ class CsvParser(SchemaParser):
         dialect: CsvDialect,
         unit: str = "line",
     ) -> None:
-        super().__init__(schema, [Writing.ZONED, Writing.NAIVE, Writing.NUMBER, Writing.MIXED])
+        ways = [Writing.ZONED, Writing.NAIVE, Writing.NUMBER, Writing.MIXED]
+        super().__init__(schema, ways[-1:] if dialect.times.timestamp_formats else ways, dialect.times)
         self.unit = unit
         self._names = list(names)
         self._dialect = dialect
@@ -87,15 +93,32 @@ class CsvParser(SchemaParser):
         except pa.ArrowInvalid:
             rows = 0
         if rows != 2:
-            raise BadTextError(f"a quoted value does not end on its {self.unit} (see newlines_in_values)", row)
+            raise BadTextError(open_quote(self.unit), row)
+
+    def checks(self) -> Sequence[Callable[[Texts], Mapping[int, str]]]:
+        return super().checks() if self._dialect.newlines_in_values else (self._misshapen, *super().checks())
+
+    def _misshapen(self, texts: Texts) -> Mapping[int, str]:
+        """Those with an open quote or another number of values, which Arrow would name one at a time."""
+        return misshapen(texts, self._names, self._dialect, self.unit)
 
     def _read(self, data: bytes, types: Mapping[str, pa.DataType]) -> pa.Table:
-        return pcsv.read_csv(
+        table = pcsv.read_csv(
             pa.BufferReader(data),
             read_options=pcsv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=self._names),
             parse_options=_parse_options(self._names, self._dialect),
-            convert_options=_convert_options(types),
+            convert_options=_convert_options(types, self._dialect),
         )
+        return self._without_empty(table) if self._dialect.empty_as_text else table
+
+    def _without_empty(self, table: pa.Table) -> pa.Table:
+        """Null for empty values of columns that are read as text, and are none."""
+        for place, name in enumerate(table.column_names):
+            if pa.types.is_string(table.field(place).type) and not pa.types.is_string(self._schema.field(name).type):
+                column = table.column(place)
+                column = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
+                table = table.set_column(place, name, column)
+        return table
 
 
 def skips_blank_lines(names: Sequence[str]) -> bool:
@@ -131,9 +154,9 @@ def infer_schema(data: bytes, names: Sequence[str], dialect: CsvDialect) -> pa.S
         pa.BufferReader(data),
         read_options=pcsv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=list(names)),
         parse_options=_parse_options(names, dialect),
-        convert_options=_convert_options(None),
+        convert_options=_convert_options(None, dialect),
     )
-    return table.schema
+    return as_times(table, dialect.times)
 
 
 def check_type(name: str, kind: pa.DataType) -> None:
@@ -165,12 +188,12 @@ def _parse_options(names: Sequence[str], dialect: CsvDialect) -> pcsv.ParseOptio
     )
 
 
-def _convert_options(types: Mapping[str, pa.DataType] | None) -> pcsv.ConvertOptions:
+def _convert_options(types: Mapping[str, pa.DataType] | None, dialect: CsvDialect) -> pcsv.ConvertOptions:
     return pcsv.ConvertOptions(
         column_types=dict(types) if types is not None else None,
         include_columns=list(types) if types is not None else None,
         include_missing_columns=True,
         null_values=[""],
-        strings_can_be_null=True,
+        strings_can_be_null=not dialect.empty_as_text,
         quoted_strings_can_be_null=False,
     )

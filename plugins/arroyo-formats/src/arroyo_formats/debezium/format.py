@@ -31,6 +31,7 @@ from arroyo_formats.json.format import JsonFiles, JsonFileWriter, JsonFormat
 from arroyo_formats.json.schema import check_written, framed_reader, framed_writer, given_columns
 from arroyo_formats.messages import check_encodable, read_texts
 from arroyo_formats.text.salvage import RowParser
+from arroyo_formats.text.timestamps import TimeTexts
 
 
 class DebeziumFiles(JsonFiles):
@@ -55,6 +56,9 @@ class DebeziumFiles(JsonFiles):
                 field="format.schema" if settings.schema else "format.registry",
             )
         return rows
+
+    def times(self, settings: Any) -> TimeTexts | None:
+        return None
 
     def written_columns(self, schema: pa.Schema) -> pa.Schema:
         row = pa.struct(list(_rows(schema)))

@@ -21,6 +21,8 @@ from arroyo_formats.schemas import check_columns
 from arroyo_formats.text.compressed import text_stream
 from arroyo_formats.text.files import LineFiles, first_lines
 from arroyo_formats.text.salvage import RowParser
+from arroyo_formats.text.time_settings import time_texts
+from arroyo_formats.text.timestamps import ISO, TimeTexts
 
 
 class JsonFiles(LineFiles):
@@ -36,6 +38,10 @@ class JsonFiles(LineFiles):
         """The columns that the settings tell, of files and of messages alike."""
         return given_columns(settings)
 
+    def times(self, settings: Any) -> TimeTexts | None:
+        """How dates and times are written; None where no setting tells. Raises `ConfigError`."""
+        return time_texts(settings)
+
     def written_columns(self, schema: pa.Schema) -> pa.Schema:
         """What an object has that is written of these columns."""
         return schema
@@ -46,12 +52,12 @@ class JsonFiles(LineFiles):
 
     def infer_schema(self, settings: Any, fs: Any, path: str) -> pa.Schema:
         data = first_lines(fs, path)
-        return infer_schema(data) if data.strip() else pa.schema([])
+        return infer_schema(data, self.times(settings) or ISO) if data.strip() else pa.schema([])
 
     def parser(
         self, settings: Any, fs: Any, path: str, *, schema: pa.Schema, declared: pa.Schema | None
     ) -> tuple[RowParser, int]:
-        return JsonParser(schema), 0
+        return JsonParser(schema, times=self.times(settings)), 0
 
     def writer(self, settings: Any, stream: BinaryIO, schema: pa.Schema, *, compression: str) -> FileWriter:
         check_written(settings, self.written_columns(schema))
@@ -75,9 +81,9 @@ class JsonFileWriter(FileWriter):
 class JsonReader(MessageReader):
     """Reads one object from each message."""
 
-    def __init__(self, schema: pa.Schema) -> None:
+    def __init__(self, schema: pa.Schema, times: TimeTexts | None) -> None:
         self.schema = schema
-        self._parser = JsonParser(schema, unit="message", skips_blank=False)
+        self._parser = JsonParser(schema, unit="message", skips_blank=False, times=times)
 
     def read(self, messages: Sequence[bytes]) -> Decoded:
         return read_texts(self._parser, messages, self.schema)
@@ -103,6 +109,7 @@ class JsonFormat(Format):
     def resolve(self, settings: Any) -> Any:
         found: Any = self.settings_type()
         found.CopyFrom(settings)
+        self.files.times(found)
         resolve_schema(found, kind=JSON)
         if found.schema:
             check_text(found)
@@ -116,7 +123,7 @@ class JsonFormat(Format):
         return schema
 
     def reader(self, settings: Any, schema: pa.Schema) -> MessageReader:
-        return framed_reader(settings, JsonReader(schema))
+        return framed_reader(settings, JsonReader(schema, self.files.times(settings)))
 
     def writer(self, settings: Any, schema: pa.Schema) -> MessageWriter:
         check_encodable(self.name, lambda _: JsonWriter(), schema)

@@ -17,16 +17,22 @@ from arroyo_core.errors import ConfigError
 from arroyo_formats.format import Indices
 from arroyo_formats.text.salvage import Look, Texts, is_blank
 from arroyo_formats.text.schema_parser import SchemaParser
-from arroyo_formats.text.timestamps import Writing
+from arroyo_formats.text.timestamps import ISO, UTC, TimeTexts, Writing, as_times
 
+#: How much of some texts shows how their timestamps are written.
+SAMPLE_BYTES = 2**13
 _OPEN, _CLOSE, _LINE_FEED, _RETURN = b"{}\n\r"
 
 
 class JsonParser(SchemaParser):
     """Parses JSON objects. Arrow reads zoned and naive timestamps alike (as UTC)."""
 
-    def __init__(self, schema: pa.Schema, *, unit: str = "line", skips_blank: bool = True) -> None:
-        super().__init__(schema, [Writing.ZONED, Writing.NUMBER])
+    def __init__(
+        self, schema: pa.Schema, *, unit: str = "line", skips_blank: bool = True, times: TimeTexts | None = None
+    ) -> None:
+        text = Writing.ZONED if times is None or (times.zone == UTC and not times.timestamp_formats) else Writing.MIXED
+        super().__init__(schema, [text, Writing.NUMBER], times)
+        self._reads_nested = text is Writing.MIXED
         self.unit = unit
         self._skips_blank = skips_blank
 
@@ -78,8 +84,13 @@ class JsonParser(SchemaParser):
         data.decode("utf-8")
         return read_json(data, pa.schema(list(types.items())))
 
+    def _sample(self, data: bytes) -> bytes:
+        """The first lines: texts of which some have numbers there and others have not are parsed apart."""
+        end = data.find(b"\n", SAMPLE_BYTES) + 1
+        return data[:end] if end else data
+
     def _physical(self, kind: pa.DataType) -> pa.DataType:
-        return _as_written(kind)
+        return _as_written(kind, has_timestamps=self._reads_nested)
 
 
 def object_type(fields: Iterable[pa.Field]) -> Any:
@@ -109,12 +120,12 @@ def _value_type(kind: pa.DataType) -> Any:
     return object_type(kind) if pa.types.is_struct(kind) else Any
 
 
-def infer_schema(data: bytes) -> pa.Schema:
+def infer_schema(data: bytes, times: TimeTexts = ISO) -> pa.Schema:
     """The columns and types of some lines; raises `ArrowInvalid`."""
     look = JsonParser(pa.schema([])).look(Texts.of_lines(data, quote_aware=False))
     if look.bad:
         raise pa.ArrowInvalid(f"line {min(look.bad) + 1}: {look.bad[min(look.bad)]}")
-    return read_json(data, None).schema
+    return as_times(read_json(data, None), times)
 
 
 def check_type(name: str, kind: pa.DataType) -> None:
@@ -158,12 +169,13 @@ def _is_framed(text: bytes) -> bool:
     return text[:1] == b"{" and text[-1:] == b"}"
 
 
-def _as_written(kind: pa.DataType) -> pa.DataType:
-    """Dates and times of day are strings in JSON, which Arrow does not know."""
-    if pa.types.is_date(kind) or pa.types.is_time(kind):
+def _as_written(kind: pa.DataType, *, has_timestamps: bool) -> pa.DataType:
+    """Dates and times of day are strings in JSON, which Arrow does not know; with formats, timestamps as well."""
+    if pa.types.is_date(kind) or pa.types.is_time(kind) or (has_timestamps and pa.types.is_timestamp(kind)):
         return pa.string()
     if pa.types.is_list(kind):
-        return pa.list_(_as_written(kind.value_type))
+        return pa.list_(_as_written(kind.value_type, has_timestamps=has_timestamps))
     if pa.types.is_struct(kind):
-        return pa.struct([pa.field(field.name, _as_written(field.type)) for field in kind])
+        fields = [(field.name, _as_written(field.type, has_timestamps=has_timestamps)) for field in kind]
+        return pa.struct([pa.field(name, written) for name, written in fields])
     return kind

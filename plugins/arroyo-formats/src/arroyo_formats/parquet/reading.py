@@ -8,9 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from arroyo_core.errors import DataError
 from arroyo_formats.conform import conform, plain_schema
-from arroyo_formats.files import TO_THE_END, FileReader, is_local
+from arroyo_formats.files import TO_THE_END, DamagedFileError, FileReader, is_damage, is_local
 
 #: What is read of a column at a time, where reading little costs little.
 READ_BYTES = 256 * 2**10
@@ -46,13 +45,10 @@ class ParquetFileReader(FileReader):
             groups = range(start, file.metadata.num_row_groups if stop == TO_THE_END else stop)
             # By position in the schema a column of a struct would be several leaves: names take them all.
             columns = [name for name in self._schema.names if name in file.schema_arrow.names]
-            try:
-                if columns:
-                    yield from self._bounded(file, path, groups, columns=columns, position=position)
-                else:
-                    yield from self._nulls(file, groups, position=position)
-            except pa.ArrowException as error:
-                raise DataError(f"{path}: {error}") from error
+            if columns:
+                yield from self._bounded(file, path, groups, columns=columns, position=position)
+            else:
+                yield from self._nulls(file, groups, position=position)
 
     def _bounded(
         self, file: pq.ParquetFile, path: str, groups: range, *, columns: Sequence[str], position: int
@@ -63,7 +59,12 @@ class ParquetFileReader(FileReader):
         while not is_done:
             is_done = True
             batches = self._batches(file, path, groups, columns=columns, position=position, rows=rows)
-            for batch, after in batches:
+            for batch, after in self._undamaged(batches, path, rows):
+                if batch is None:
+                    # All rows before the damage are wanted, and no other ones by chance.
+                    rows = max(1, rows // 16)
+                    is_done = False
+                    break
                 position = after
                 yield batch, position
                 # A file may hold a long text once for many rows.
@@ -71,6 +72,17 @@ class ParquetFileReader(FileReader):
                     rows = max(1, batch.num_rows * BATCH_BYTES // batch.nbytes)
                     is_done = False
                     break
+
+    def _undamaged(
+        self, batches: Iterator[tuple[pa.RecordBatch, int]], path: str, rows: int
+    ) -> Iterator[tuple[pa.RecordBatch | None, int]]:
+        """The batches; None for one with a damage in it, unless it is of a single row."""
+        try:
+            yield from batches
+        except (pa.ArrowException, OSError) as error:
+            if rows == 1 or not is_damage(error):
+                raise _named(path, error) from error
+            yield None, 0
 
     def _batches(
         self, file: pq.ParquetFile, path: str, groups: range, *, columns: Sequence[str], position: int, rows: int
@@ -132,5 +144,10 @@ def _open(fs: Any, path: str) -> pq.ParquetFile:
             return pq.ParquetFile(path, buffer_size=READ_BYTES)
         # Row groups are read whole: pre-buffering joins their small reads into few large ones.
         return pq.ParquetFile(fs.open(path, "rb", cache_type="none"), pre_buffer=True)
-    except pa.ArrowException as error:
-        raise DataError(f"{path}: {error}") from error
+    except (pa.ArrowException, OSError) as error:
+        raise _named(path, error) from error
+
+
+def _named(path: str, error: Exception) -> Exception:
+    """What to raise for an error of Arrow, which does not name the file."""
+    return DamagedFileError(path, str(error)) if is_damage(error) else error

@@ -11,9 +11,18 @@ import pyarrow as pa
 
 from arroyo_core.errors import ConfigError
 from arroyo_formats.conform import plain_type
-from arroyo_formats.files import MEBIBYTE, TO_THE_END, WHOLE_FILE, BadRow, FileFormat, FileReader, OnBad
+from arroyo_formats.files import (
+    MEBIBYTE,
+    TO_THE_END,
+    WHOLE_FILE,
+    BadRow,
+    DamagedFileError,
+    FileFormat,
+    FileReader,
+    OnBad,
+)
 from arroyo_formats.text.compressed import compression_of
-from arroyo_formats.text.lines import BYTE_ORDER_MARK, LineCounter, line_ends, next_line, read_blocks
+from arroyo_formats.text.lines import BYTE_ORDER_MARK, LineNumbers, line_ends, next_line, read_blocks
 from arroyo_formats.text.salvage import RowParser, Texts, parse_texts
 
 SAMPLE_BYTES = 2**20
@@ -89,30 +98,36 @@ class _LineReader(FileReader):
         self._declared = declared
         self._batch_rows = batch_rows
         self._on_bad = on_bad
-        self._counter = LineCounter(fs)
 
     def read(self, path: str, part: tuple[int, int], position: int) -> Iterator[tuple[pa.RecordBatch | None, int]]:
         parser, begin = self._files.parser(self._settings, self._fs, path, schema=self._schema, declared=self._declared)
         start, stop = part
         is_quoted = self._files.is_quoted(self._settings)
+        first = max(position or next_line(self._fs, path, start), begin)
         blocks = read_blocks(
             self._fs,
             path,
-            start=max(position or next_line(self._fs, path, start), begin),
+            start=first,
             stop=None if stop == TO_THE_END else stop,
             max_lines=self._batch_rows,
             quote_aware=is_quoted,
         )
-        for block in blocks:
-            data = block.data.removeprefix(BYTE_ORDER_MARK) if block.offset == 0 else block.data
-            end = block.offset + len(block.data)
-            texts = Texts.of_lines(data, quote_aware=is_quoted)
-            parsed = parse_texts(parser, texts)
-            for index, error in parsed.bad.items():
-                line = self._counter.line_at(path, end - len(data) + texts.start(index))
-                self._on_bad(BadRow(path, line, texts.text(index).rstrip(b"\r\n"), error))
-            lines = parsed.batch
-            yield self._files.rows(lines, self._schema) if lines is not None and lines.num_rows else None, end
+        numbers = LineNumbers(self._fs, path, first)
+        try:
+            for block in blocks:
+                data = block.data.removeprefix(BYTE_ORDER_MARK) if block.offset == 0 else block.data
+                texts = Texts.of_lines(data, quote_aware=is_quoted)
+                parsed = parse_texts(parser, texts)
+                if parsed.bad:
+                    lines = numbers.in_block(data, [texts.start(index) for index in parsed.bad])
+                    for (index, error), line in zip(parsed.bad.items(), lines, strict=True):
+                        self._on_bad(BadRow(path, line, texts.text(index).rstrip(b"\r\n"), error))
+                numbers.pass_block(block)
+                rows = parsed.batch
+                is_empty = rows is None or not rows.num_rows
+                yield None if is_empty else self._files.rows(rows, self._schema), block.offset + len(block.data)
+        except DamagedFileError as error:
+            raise DamagedFileError(path, error.reason, line=numbers.next_line()) from error
 
 
 def first_lines(fs: Any, path: str, *, start: int = 0, is_quoted: bool = False) -> bytes:
@@ -133,7 +148,8 @@ def inferred_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_null(kind):
         return pa.string()
     if pa.types.is_timestamp(kind):
-        return pa.timestamp("us", tz="UTC")
+        # Seconds may have fractions in later lines; nanoseconds are there already.
+        return pa.timestamp("ns" if kind.unit == "ns" else "us", tz="UTC")
     if pa.types.is_list(kind):
         return pa.list_(inferred_type(kind.value_type))
     if pa.types.is_struct(kind):

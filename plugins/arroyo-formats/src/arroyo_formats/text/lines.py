@@ -6,7 +6,7 @@ A line belongs to the split in which its first byte lies. Every position is a by
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from arroyo_core.errors import DataError
+from arroyo_formats.files import DamagedFileError
 from arroyo_formats.text.compressed import compression_of, open_text
 
 BLOCK_BYTES = 4 * 2**20
@@ -69,21 +70,28 @@ def read_blocks(
 ) -> Generator[Block]:
     """Blocks of the lines that begin in `start..stop`; `start` must be the beginning of a line.
 
-    A block has at most `max_lines` lines and, unless one line is longer, about `BLOCK_BYTES`.
+    A block has at most `max_lines` lines and, unless one line is longer, about `BLOCK_BYTES`. Raises `DamagedFileError`
+    after the whole lines before the damage.
     """
     cutter = _Cutter(stop=stop, max_lines=max_lines, quote_aware=quote_aware)
     with open_text(fs, path) as stream:
         _skip(stream, start, is_compressed=compression_of(path) is not None)
         offset, held, is_ended, wanted = start, b"", False, BLOCK_BYTES
+        damage: DamagedFileError | None = None
         while stop is None or offset < stop:
-            if not is_ended and len(held) < wanted:
-                chunk = stream.read(wanted - len(held))
-                is_ended = not chunk
-                held = held + chunk if held else chunk
-            if not held:
+            if not is_ended and damage is None and len(held) < wanted:
+                try:
+                    chunk = stream.read(wanted - len(held))
+                    is_ended = not chunk
+                    held = held + chunk if held else chunk
+                except DamagedFileError as error:
+                    damage = error
+            if not held and damage is None:
                 return
             cut = cutter.cut(held, offset=offset, is_ended=is_ended)
             if cut == 0:
+                if damage is not None:
+                    raise damage
                 if len(held) > MAX_LINE_BYTES:
                     raise DataError(f"{path}: a line at byte {offset} is longer than {MAX_LINE_BYTES} bytes")
                 wanted = len(held) + BLOCK_BYTES
@@ -123,24 +131,43 @@ class _Cutter:
         return int(ends[min(len(ends), self.max_lines) - 1]) if len(ends) else 0
 
 
-class LineCounter:
-    """Tells the number of the line at a byte of a file; only asked for when a line is bad."""
+class LineNumbers:
+    """The numbers of lines in blocks that are read one after the other; only asked for when a line is bad."""
 
-    def __init__(self, fs: Any) -> None:
+    def __init__(self, fs: Any, path: str, start: int) -> None:
+        """`start` is the byte where the first block begins."""
         self._fs = fs
-        self._path = ""
-        self._known = (0, 1)
+        self._path = path
+        self._offset = start
+        #: Of the first line of the next block; None while nobody has asked.
+        self._next = 1 if start == 0 else None
 
-    def line_at(self, path: str, offset: int) -> int:
-        """Counted from 1. Offsets of one file that rise are counted on from the last."""
-        position, line = self._known if path == self._path and offset >= self._known[0] else (0, 1)
-        with open_text(self._fs, path) as stream:
-            _skip(stream, position, is_compressed=compression_of(path) is not None)
-            while position < offset and (chunk := stream.read(min(BLOCK_BYTES, offset - position))):
+    def in_block(self, data: bytes, starts: Sequence[int]) -> Iterator[int]:
+        """The numbers of the lines of the next block that begin at these places of it, which rise."""
+        line, position = self.next_line(), 0
+        for start in starts:
+            line += data.count(b"\n", position, start)
+            position = start
+            yield line
+
+    def pass_block(self, block: Block) -> None:
+        self._offset = block.offset + len(block.data)
+        if self._next is not None:
+            self._next += block.data.count(b"\n")
+
+    def next_line(self) -> int:
+        """The number of the line after those that are passed; counted from 1."""
+        if self._next is None:
+            self._next = 1 + self._count(self._offset)
+        return self._next
+
+    def _count(self, stop: int) -> int:
+        position, lines = 0, 0
+        with open_text(self._fs, self._path) as stream:
+            while position < stop and (chunk := stream.read(min(BLOCK_BYTES, stop - position))):
                 position += len(chunk)
-                line += chunk.count(b"\n")
-        self._path, self._known = path, (position, line)
-        return line
+                lines += chunk.count(b"\n")
+        return lines
 
 
 def _skip(stream: BinaryIO, offset: int, *, is_compressed: bool) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from arroyo_formats.text.salvage import BadTextError, RowParser, Texts
-from arroyo_formats.text.timestamps import Writing, from_text, physical_type, to_timestamp
+from arroyo_formats.text.timestamps import ISO, TimeTexts, Writing, from_text, physical_type, to_timestamp
 
 #: How values of some types begin at least: a text that does not begin so is certainly no such value.
 _DATE = r"^\s*[0-9]{4}-[0-9]{2}-[0-9]{2}"
@@ -25,8 +25,11 @@ class SchemaParser(RowParser):
     #: How a number begins where it may stand for a timestamp as text; None where text is never a number.
     number_pattern: str | None = None
 
-    def __init__(self, schema: pa.Schema, writings: Sequence[Writing]) -> None:
+    def __init__(self, schema: pa.Schema, writings: Sequence[Writing], times: TimeTexts | None = None) -> None:
+        """`times` is None where there are no settings for them."""
         self._schema = schema
+        self._has_settings = times is not None
+        self._times = times or ISO
         self._choices = tuple(writings)
         self._writings = {field.name: self._choices[0] for field in schema if pa.types.is_timestamp(field.type)}
         self._decimals = {field.name for field in schema if _holds_decimal(field.type)}
@@ -43,7 +46,11 @@ class SchemaParser(RowParser):
         except (pa.ArrowInvalid, UnicodeDecodeError) as error:
             raise _bad_text(error) from error
 
-    def unreadable(self, texts: Texts) -> Mapping[int, str]:
+    def checks(self) -> Sequence[Callable[[Texts], Mapping[int, str]]]:
+        return (self._no_times,)
+
+    def _no_times(self, texts: Texts) -> Mapping[int, str]:
+        """Texts whose dates or times do not begin as such."""
         found: dict[int, str] = {}
         for field in self._schema:
             pattern = self._first_characters(field.type)
@@ -56,9 +63,20 @@ class SchemaParser(RowParser):
             if len(values) != len(texts):
                 continue
             is_bad = pc.invert(pc.match_substring_regex(values, pattern)).fill_null(False)
+            if self._times.formats_of(field.type) and pc.any(is_bad).as_py():
+                is_bad = pc.and_(is_bad, self._times.formatted(values, field.type).is_null())
             for index in pc.indices_nonzero(is_bad).to_pylist():
-                found.setdefault(index, f"column {field.name!r}: {values[index].as_py()!r} is not a {field.type}")
+                found.setdefault(index, f"column {field.name!r}: {values[index].as_py()!r} {self._refusal(field.type)}")
         return found
+
+    def _refusal(self, kind: pa.DataType) -> str:
+        """Why a text is no value of a type of dates or times."""
+        setting = "timestamp_formats" if pa.types.is_timestamp(kind) else "date_formats"
+        if not self._has_settings or pa.types.is_time(kind):
+            return f"is not a {kind}"
+        if self._times.formats_of(kind):
+            return f"is not a {kind}, neither in {setting} nor in ISO 8601"
+        return f"is not a {kind} in ISO 8601 (other formats: {setting})"
 
     @abstractmethod
     def _read(self, data: bytes, types: Mapping[str, pa.DataType]) -> pa.Table:
@@ -66,7 +84,7 @@ class SchemaParser(RowParser):
 
     def _physical(self, kind: pa.DataType) -> pa.DataType:
         """The type to read a column as that is not a timestamp."""
-        return kind
+        return pa.string() if pa.types.is_date(kind) and self._times.date_formats else kind
 
     def _first_characters(self, kind: pa.DataType) -> str | None:
         if pa.types.is_timestamp(kind):
@@ -91,7 +109,7 @@ class SchemaParser(RowParser):
             values.validate(full=True)
         if values.type.equals(field.type):
             return values
-        return to_timestamp(values, field.type) if field.name in self._writings else from_text(values, field.type)
+        return from_text(values, field.type, self._times)
 
     def _is_about_time(self, error: Exception) -> bool:
         """Whether timestamps may be at fault: their columns, or what they are read as."""
@@ -110,17 +128,25 @@ class SchemaParser(RowParser):
     def _adapt(self, data: bytes) -> bool:
         """Find how each timestamp column is written, one by one; whether any is written otherwise than thought."""
         before = dict(self._writings)
+        if len(self._choices) == 1:
+            return False
+        sample = self._sample(data)
         for name in before:
-            self._writings[name] = self._find_writing(name, data, before[name])
+            self._writings[name] = self._find_writing(name, sample, before[name])
         return self._writings != before
+
+    def _sample(self, data: bytes) -> bytes:
+        """As much of the texts as tells how times are written."""
+        return data
 
     def _find_writing(self, name: str, data: bytes, current: Writing) -> Writing:
         field = self._schema.field(name)
-        for writing in (current, *self._choices):
+        for writing in dict.fromkeys((current, *self._choices)):
             try:
                 to_timestamp(
                     self._read(data, {name: physical_type(field.type, writing)}).column(name).combine_chunks(),
                     field.type,
+                    self._times,
                 )
             except (pa.ArrowInvalid, UnicodeDecodeError):
                 continue

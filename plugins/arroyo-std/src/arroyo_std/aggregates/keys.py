@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import pyarrow as pa
 
@@ -29,6 +29,13 @@ def check_names(specs: Sequence[AggregateSpec], taken: Sequence[str]) -> None:
                 f"there is a column {spec.name!r} already: give another name", field=f"{spec.field}.as", value=spec.name
             )
         seen.add(spec.name)
+
+
+def free_name(name: str, taken: Collection[str]) -> str:
+    """A name for a column of the operator's own that no other column has: a person may give theirs any name."""
+    while name in taken:
+        name = f"_{name}"
+    return name
 
 
 def key_columns(batch: pa.RecordBatch, fields: Sequence[pa.Field]) -> list[pa.Array]:

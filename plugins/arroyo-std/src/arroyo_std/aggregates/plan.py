@@ -13,6 +13,7 @@ from arroyo_core.api import Registry
 from arroyo_core.errors import ConfigError
 from arroyo_std.aggregates.function import Aggregate, KernelAggregate, Rows, States, Times
 from arroyo_std.aggregates.groups import Groups, Kernel
+from arroyo_std.aggregates.keys import free_name
 from arroyo_std.aggregates.registry import AggregateSpec, bind_aggregate
 from arroyo_std.sql import CompiledExpressions, Expression, check_expressions, compile_expressions
 
@@ -21,8 +22,15 @@ class AggregatePlan:
     """The aggregates of one operator, bound to the type of its input. For one thread."""
 
     def __init__(
-        self, specs: Sequence[AggregateSpec], schema: pa.Schema, registry: Registry, *, is_updating: bool = False
+        self,
+        specs: Sequence[AggregateSpec],
+        schema: pa.Schema,
+        registry: Registry,
+        *,
+        keys: Sequence[str] = (),
+        is_updating: bool = False,
     ) -> None:
+        """`keys` are the columns that stand beside the states."""
         self._specs = specs
         self._registry = registry
         self._schema = schema
@@ -34,7 +42,7 @@ class AggregatePlan:
         ]
         fields = [each.state_fields() for each in self.aggregates]
         self.state_fields = [
-            pa.field(f"{spec.name}__{name}", kind)
+            pa.field(free_name(f"{spec.name}__{name}", keys), kind)
             for spec, each in zip(specs, fields, strict=True)
             for name, kind in each
         ]

@@ -41,6 +41,8 @@ class TableSource(LookupTable):
     format: TableFormat
     storage_options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     columns: tuple[str, ...] = ()
+    #: Whether an empty value of a CSV column of texts is an empty text, and not NULL.
+    empty_as_text: bool = False
 
     def name(self) -> str:
         return self.path
@@ -104,7 +106,19 @@ class TableSource(LookupTable):
         # A listing that a file system remembers would hide what has changed.
         filesystem.invalidate_cache()
         handler = pyarrow.fs.PyFileSystem(pyarrow.fs.FSSpecHandler(filesystem))
-        return pyarrow.dataset.dataset(path, filesystem=handler, format=str(self.format))
+        return pyarrow.dataset.dataset(path, filesystem=handler, format=self._file_format())
+
+    def _file_format(self) -> Any:
+        import pyarrow.csv
+        import pyarrow.dataset
+
+        if self.format is not TableFormat.CSV:
+            return str(self.format)
+        # As the csv format of connectors reads it: nothing but an empty value is NULL.
+        options = pyarrow.csv.ConvertOptions(
+            null_values=[""], strings_can_be_null=not self.empty_as_text, quoted_strings_can_be_null=False
+        )
+        return pyarrow.dataset.CsvFileFormat(convert_options=options)
 
 
 def derive_format(path: str) -> TableFormat:
@@ -192,13 +206,23 @@ PROCESS_CACHE = TableCache()
 
 
 def table_source(
-    *, path: str, table_format: TableFormat | None, storage_options: Mapping[str, str], columns: Sequence[str]
+    *,
+    path: str,
+    table_format: TableFormat | None,
+    storage_options: Mapping[str, str],
+    columns: Sequence[str],
+    empty_as_text: bool = False,
 ) -> TableSource:
+    """The table of a config; raises `ConfigError`."""
+    chosen = table_format or derive_format(path)
+    if empty_as_text and chosen is not TableFormat.CSV:
+        raise ConfigError(f"only csv has empty values, and the table is {chosen}", field="table.empty_as_text")
     return TableSource(
         path=path,
-        format=table_format or derive_format(path),
+        format=chosen,
         storage_options=tuple(sorted(storage_options.items())),
         columns=tuple(columns),
+        empty_as_text=empty_as_text,
     )
 
 

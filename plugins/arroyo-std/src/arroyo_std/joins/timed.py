@@ -21,7 +21,7 @@ from arroyo_core.api import (
 )
 from arroyo_core.errors import ConfigError
 from arroyo_core.state import global_table_config, timestamp_table_config
-from arroyo_std.joins.layout import LEFT, SIDE_NAMES, JoinLayout, JoinSettings, Side
+from arroyo_std.joins.layout import LEFT, SIDE_NAMES, JoinLayout, JoinSettings, KeyPair, Side
 from arroyo_std.windows.progress import NEVER_US, FiringProgress, progress_view, restore_progress
 from arroyo_std.windows.times import Times, times_us
 
@@ -96,8 +96,12 @@ class TimedJoin(ArrowOperator):
         return {f"late_{name}": stream for name, stream in zip(SIDE_NAMES, inputs, strict=True)}
 
     def routing_keys(self, inputs: Sequence[ArroyoSchema]) -> Sequence[tuple[str, ...] | None]:
-        on = self.settings.on
+        on = self.keys()
         return [tuple(pair.left for pair in on), tuple(pair.right for pair in on)]
+
+    def keys(self) -> tuple[KeyPair, ...]:
+        """The columns by which equal rows of both inputs meet in one subtask."""
+        return self.settings.on
 
     def needs_watermark(self, inputs: Sequence[ArroyoSchema]) -> bool:
         return True
@@ -123,7 +127,7 @@ class TimedJoin(ArrowOperator):
         return {"on": self._on(), **self.stored_settings(inputs)}
 
     def _on(self) -> str:
-        return ", ".join(f"{pair.left} = {pair.right}" for pair in self.settings.on)
+        return ", ".join(f"{pair.left} = {pair.right}" for pair in self.keys())
 
     def display(self) -> DisplayableOperator:
         rows = [("type", str(self.settings.type)), ("on", self._on()), *self.display_join()]

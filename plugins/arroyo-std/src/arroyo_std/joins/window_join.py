@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,7 @@ from arroyo_core.api import END_OF_TIME_US, ArrowCollector, ArroyoSchema, Operat
 from arroyo_core.api.units import format_duration_us
 from arroyo_core.api.updating import refuse_updating
 from arroyo_core.errors import ConfigError
-from arroyo_std.joins.layout import LEFT, RIGHT, SIDE_NAMES, JoinLayout, JoinSettings, Mask, Side
+from arroyo_std.joins.layout import LEFT, RIGHT, SIDE_NAMES, JoinLayout, JoinSettings, KeyPair, Mask, Side
 from arroyo_std.joins.pairs import equal_ranges, shared_codes
 from arroyo_std.joins.timed import TimedJoin, emit, need_event_times
 from arroyo_std.whole_groups import concat, split_groups
@@ -65,6 +65,10 @@ class WindowJoin(TimedJoin):
             "allowed lateness": format_duration_us(window.allowed_lateness_us),
         }
 
+    def keys(self) -> tuple[KeyPair, ...]:
+        """Without others, those of the inputs' own windows."""
+        return self.settings.on or tuple(KeyPair(name, name) for name in (WINDOW_START, WINDOW_END))
+
     def make_layout(self, inputs: Sequence[ArroyoSchema]) -> JoinLayout:
         for stream in inputs:
             refuse_updating(stream, operator=self.name())
@@ -73,7 +77,7 @@ class WindowJoin(TimedJoin):
         else:
             need_event_times(inputs)
         return JoinLayout(
-            self.settings,
+            replace(self.settings, on=self.keys()),
             inputs,
             added=[pa.field(name, TIME_TYPE) for name in WINDOW_COLUMNS],
             omitted=WINDOW_COLUMNS if self._window.size_us is None else (),
@@ -149,12 +153,14 @@ class WindowJoin(TimedJoin):
                 yield self.layout.padded(index, alone, self._window_of(alone))
 
     def _equal_columns(self, index: int) -> list[str]:
-        start = [WINDOW_START] if self._window.size_us is None else []
-        return [*self.layout.sides[index].keys, *start, LAST_MOMENT]
+        return [*self._compared(self.layout.sides[index]), LAST_MOMENT]
 
     def _equals_nothing(self, side: Side, rows: pa.RecordBatch) -> Mask | None:
-        start = [WINDOW_START] if self._window.size_us is None else []
-        return side.null_keys(rows, [*side.keys, *start])
+        return side.null_keys(rows, self._compared(side))
+
+    def _compared(self, side: Side) -> list[str]:
+        start = [WINDOW_START] if self._window.size_us is None and WINDOW_START not in side.keys else []
+        return [*side.keys, *start]
 
     def _window_of(self, rows: pa.RecordBatch) -> list[pa.Array]:
         """The columns that the join adds."""

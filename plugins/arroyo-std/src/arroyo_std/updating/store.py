@@ -19,7 +19,7 @@ from arroyo_core.api.updating import (
     without_updating,
 )
 from arroyo_std.aggregates.groups import Codes, Groups, Mask
-from arroyo_std.aggregates.keys import check_names, key_fields
+from arroyo_std.aggregates.keys import check_names, free_name, key_fields
 from arroyo_std.aggregates.partials import ROWS, partial_schema
 from arroyo_std.aggregates.plan import AggregatePlan
 from arroyo_std.aggregates.registry import AggregateSpec
@@ -49,10 +49,11 @@ class UpdatingLayout:
         self.is_updating = is_updating(stream)
         rows = without_updating(stream)
         self.key_fields = key_fields(keys, rows)
-        check_names(specs, [*keys, ROWS, UPDATING_META])
+        check_names(specs, [*keys, UPDATING_META])
         # A hidden aggregate: how many rows the group has.
-        counted = [AggregateSpec(function="count", field="", alias=ROWS), *specs]
-        self.plan = AggregatePlan(counted, rows.schema, registry, is_updating=self.is_updating)
+        hidden = free_name(ROWS, {spec.name for spec in specs})
+        counted = [AggregateSpec(function="count", field="", alias=hidden), *specs]
+        self.plan = AggregatePlan(counted, rows.schema, registry, keys=keys, is_updating=self.is_updating)
         self.result_schema = pa.schema([*self.key_fields, *self.plan.output_fields[1:]])
         self.output = with_updating(ArroyoSchema(self.result_schema, None, self.keys))
         times = [pa.field(UPDATED, pa.int64()), pa.field(TIMER, pa.int64())]

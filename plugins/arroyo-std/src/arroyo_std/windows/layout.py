@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from arroyo_core.api import ArroyoSchema, Registry
 from arroyo_core.errors import ConfigError
-from arroyo_std.aggregates.keys import check_names, key_columns, key_fields
+from arroyo_std.aggregates.keys import check_names, free_name, key_columns, key_fields
 from arroyo_std.aggregates.partials import ROWS, partial_schema
 from arroyo_std.aggregates.plan import AggregatePlan
 from arroyo_std.aggregates.registry import AggregateSpec
@@ -36,8 +36,8 @@ class WindowLayout:
                     field=f"keys[{position}]",
                     value=key,
                 )
-        check_names(specs, [*keys, *WINDOW_COLUMNS, ROWS])
-        self.plan = AggregatePlan(specs, stream.schema, registry)
+        check_names(specs, [*keys, *WINDOW_COLUMNS])
+        self.plan = AggregatePlan(specs, stream.schema, registry, keys=keys)
         window = [pa.field(name, TIME_TYPE) for name in WINDOW_COLUMNS]
         self.output = ArroyoSchema(
             pa.schema([*self.key_fields, *window, *self.plan.output_fields]), WINDOW_TIME, self.keys
@@ -49,10 +49,12 @@ class WindowLayout:
             self.keys,
         )
 
-        #: Partial aggregates on their way through a shuffle.
-        self.partial = partial_schema(
-            [*self.state.schema, pa.field(ROWS, pa.int64())], stream, timestamp_column=WINDOW_START
-        )
+        #: Partial aggregates on their way through a shuffle; last is how many rows each stands for.
+        self.partial = partial_schema([*self.state.schema, self.rows_field()], stream, timestamp_column=WINDOW_START)
+
+    def rows_field(self) -> pa.Field:
+        """The column of how many rows a partial row stands for; it is found by its place."""
+        return pa.field(free_name(ROWS, self.state.names), pa.int64())
 
     def key_columns(self, batch: pa.RecordBatch) -> list[pa.Array]:
         """The keys of a batch of the input, in plain types."""

@@ -13,7 +13,7 @@ from arroyo_core.api import END_OF_TIME_US, ArrowOperator, ArroyoSchema, Operato
 from arroyo_core.api.units import format_duration_us
 from arroyo_core.state import timestamp_table_config
 from arroyo_std.aggregates.groups import Groups, Mask
-from arroyo_std.aggregates.partials import ROWS, partial_schema
+from arroyo_std.aggregates.partials import partial_schema
 from arroyo_std.windows.layout import WINDOW_START, WindowLayout
 from arroyo_std.windows.partial import PartialWindow
 from arroyo_std.windows.progress import FiringProgress
@@ -67,7 +67,7 @@ class PartialSessions(PartialWindow):
     """
 
     def __init__(self, name: str, gap_us: int, layout: WindowLayout, stream: ArroyoSchema) -> None:
-        fields = [*layout.state.schema, pa.field(LAST, TIME_TYPE), pa.field(ROWS, pa.int64())]
+        fields = [*layout.state.schema, pa.field(LAST, TIME_TYPE), layout.rows_field()]
         super().__init__(name, layout, partial_schema(fields, stream, timestamp_column=WINDOW_START))
         self._gap_us = gap_us
 

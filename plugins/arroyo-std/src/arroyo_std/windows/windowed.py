@@ -28,7 +28,7 @@ from arroyo_core.api.updating import refuse_updating
 from arroyo_core.errors import ConfigError
 from arroyo_core.state import global_table_config
 from arroyo_std.aggregates.groups import Mask
-from arroyo_std.aggregates.partials import ROWS, partial_input
+from arroyo_std.aggregates.partials import partial_input
 from arroyo_std.aggregates.registry import AggregateSpec
 from arroyo_std.setting_texts import aggregates_text, names_text
 from arroyo_std.windows.layout import WINDOW_START, WindowLayout
@@ -221,7 +221,7 @@ class WindowOperator(ArrowOperator):
         if self._has_partials:
             is_late = self._find_late(batch, self.partial_times(batch))
             if is_late.any():
-                ctx.count("late_rows", pc.sum(batch.column(ROWS).filter(pa.array(is_late))).as_py())
+                ctx.count("late_rows", pc.sum(batch.columns[-1].filter(pa.array(is_late))).as_py())
                 batch = batch.filter(pa.array(~is_late))
             if batch.num_rows:
                 self.add_partials(self._started, batch)
