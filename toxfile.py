@@ -70,7 +70,7 @@ def test_arguments(environment: str) -> list[str]:
         folders = ("lives", "golden", "nexmark", "exactly_once", "adversary")
         return ["benchmarks", *(f"tests/{folder}" for folder in folders)]
     if environment == INTEGRATION:
-        return ["tests/integration", "tests/chaos", "tests/kafka", "tests/soak", "tests/scale"]
+        return ["tests/integration", "tests/chaos", "tests/kafka", "tests/soak", "tests/many", "tests/scale"]
     subject = distribution_of(environment)
     if subject is None:
         return []
