@@ -126,7 +126,7 @@ def _open_spark(
             slots,
             slots,
         )
-    print(f"starting Spark ({master}) for {len(runs)} pipelines", file=sys.stderr, flush=True)
+    print(f"arroyo: starting Spark ({master}) for {len(runs)} pipelines", file=sys.stderr, flush=True)
     name = f"{len(runs)} pipelines"
     spark: Spark = start_spark(name, master=master, conf=conf, is_quiet=not args.debug, workers=slots)
     resources.callback(leave_spark, spark)

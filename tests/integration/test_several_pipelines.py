@@ -8,17 +8,26 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from arroyo_core import Pipeline
+from arroyo_core.runtime.stop import StopSignal
+from arroyo_core.runtime.watch import EpochTimeoutError
+
 from ..waiting import wait_until
 from .conftest import Arroyo, assert_same_rows
 from .processes import end_session
 from .servers import free_port
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 PIPELINE = """\
 name: {name}
@@ -32,7 +41,7 @@ nodes:
 """
 STUCK = """\
 name: stuck
-checkpoint: {{url: {folder}/state, interval: 1s}}
+checkpoint: {{url: {folder}/state, interval: 1s, timeout: 2s}}
 nodes:
   - {{id: rows, operator: chaos.stuck, config: {{file: {folder}/processes}}}}
   - {{id: nowhere, operator: std.blackhole, inputs: [rows]}}
@@ -136,6 +145,24 @@ def test_one_fails_for_good_one_is_stopped_and_one_finishes(tmp_path: Path, arro
     assert after["whole"] == COUNT
     assert after["failing"] > before["failing"]
     assert after["stopped"] > before["stopped"]
+
+
+def test_an_epoch_that_is_cancelled_is_that_of_one_pipeline(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path, "endless", "rate: 50")
+    stuck = tmp_path / "stuck.yaml"
+    stuck.write_text(STUCK.format(folder=tmp_path))
+    stop = StopSignal()
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(Pipeline.from_yaml(tmp_path / "pipelines/endless.yaml").run, spark, stop=stop)
+        with pytest.raises(EpochTimeoutError):
+            Pipeline.from_yaml(stuck).run(spark, max_restarts=0)
+        stop.request()
+        result = other.result()
+    assert (result.restarts, result.is_finished) == (0, False)
+    assert committed(tmp_path, "endless") == result.source_rows > 0
+    # Each has had a pool of Spark's scheduler for itself.
+    scheduler = spark.sparkContext._jsc.sc()
+    assert all(scheduler.getPoolForName(name).isDefined() for name in ("endless", "stuck"))
 
 
 def test_a_second_signal_ends_all_of_them_at_once(tmp_path: Path) -> None:
