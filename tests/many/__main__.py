@@ -19,7 +19,7 @@ def main() -> int:
         "--pipelines", type=int, nargs="+", default=[20], metavar="N", help="how many; several numbers are as many runs"
     )
     parser.add_argument("--minutes", type=float, default=20.0, help="how long, after the first epochs (default: 20)")
-    parser.add_argument("--interval", default="5s", help="of the epochs of each pipeline (default: 5s)")
+    parser.add_argument("--interval", default="10s", help="of the epochs of each pipeline (default: 10s)")
     parser.add_argument("--sample", type=float, default=5.0, metavar="SECONDS", help="between two looks (default: 5)")
     parser.add_argument("--no-harm", action="store_true", help="kill, fail and stop nothing on the way")
     args = parser.parse_args()
@@ -37,6 +37,7 @@ def main() -> int:
                 does_harm=not args.no_harm,
             )
         )
+        print(f"{count} pipelines have run", file=sys.stderr, flush=True)
     print(report(outcomes))
     problems = [problem for outcome in outcomes for problem in outcome.problems()]
     for problem in problems:

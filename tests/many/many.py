@@ -87,13 +87,12 @@ class Outcome:
         found = []
         if self.code != (FAILED_CODE if self.faults else 0):
             found.append(f"the exit code is {self.code}")
-        failing, stopped = self.pipelines[-1], self.pipelines[-2]
         for job in self.pipelines:
             end = self.ends.get(job.name)
             if end is None:
                 found.append(f"{job.name} did not say how it ended")
                 continue
-            expected = "failed" if self.faults and job is failing else "stopped"
+            expected = "failed" if self.faults and job is self.pipelines[-1] else "stopped"
             if end["outcome"] != expected:
                 found.append(f"{job.name} {end['outcome']}, and not {expected}: {end['error']}")
             problem = job.problem(end["source_rows"])
@@ -102,6 +101,7 @@ class Outcome:
         if self.faults:
             after_s = max(self.faults.values())
             found += [f"{job.name} has no epoch after the last fault" for job in self._stuck_after(after_s)]
+            stopped = self.pipelines[-2]
             end_s = self.ends.get(stopped.name, {}).get("time_s", self._end_s)
             if end_s >= self._end_s:
                 found.append(f"{stopped.name} did not end before the others were stopped")
