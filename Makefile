@@ -32,7 +32,7 @@ unexport CONDA_PREFIX PYTHONPATH PYTHONHOME
 # Every Spark worker would compile all it imports, each time again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help env demo test chaos chaos-processes chaos-kafka chaos-scale adversary cuts soak quick lint format proto docs-reference lock wheels bench bench-smoke bench-epochs bench-formats bench-kafka bench-operators bench-state bench-udf plugin java kafka clean
+.PHONY: help env demo test chaos chaos-processes chaos-kafka chaos-scale adversary cuts soak many quick lint format proto docs-reference lock wheels bench bench-smoke bench-epochs bench-formats bench-kafka bench-operators bench-state bench-udf plugin java kafka clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -89,6 +89,9 @@ cuts: $(STAMP) ## cut pipelines into epochs anywhere, with idle subtasks, and co
 
 soak: java $(STAMP) ## run a job for an hour and see that nothing grows: make soak MINUTES=60; results in build/soak
 	@$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),60) $(SOAK_ARGS)
+
+many: java $(STAMP) ## run many pipelines in one session, harm some, and print memory and times: make many MINUTES=20 PIPELINES=20
+	@$(BIN)/python -m tests.many --minutes $(or $(MINUTES),20) --pipelines $(or $(PIPELINES),20) $(MANY_ARGS)
 
 quick: $(STAMP) ## run the unit tests in .venv, without tox and without Spark
 	@$(BIN)/pytest -q tests/unit

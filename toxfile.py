@@ -75,7 +75,7 @@ def test_arguments(environment: str) -> list[str]:
     if environment == INTEGRATION:
         return ["tests/integration"]
     if environment == CHAOS:
-        return ["tests/chaos", "tests/kafka", "tests/soak", "tests/scale"]
+        return ["tests/chaos", "tests/kafka", "tests/soak", "tests/many", "tests/scale"]
     subject = distribution_of(environment)
     if subject is None:
         return []

@@ -17,7 +17,9 @@ from arroyo_core.cli.arguments import port, restarts
 from arroyo_core.cli.commands import CommandGroup, Commands, RootParser
 from arroyo_core.cli.diagnostics import print_mistake, print_report, render_mistake
 from arroyo_core.cli.exits import FAILURE, INTERRUPTED, MISTAKE
+from arroyo_core.cli.failures import JobsFailedError
 from arroyo_core.cli.options import add_planning, add_spark
+from arroyo_core.cli.pipeline_files import find_files
 from arroyo_core.errors import ArroyoError, Domain, InvalidPipelineError, OperatorError, PipelineError, error_domain
 from arroyo_core.plugin import installed_plugins
 from arroyo_core.runtime.job import MAX_RESTARTS
@@ -70,10 +72,15 @@ def _add_run(commands: Commands) -> None:
     parser = commands.add_parser(
         "run",
         group=CommandGroup.JOBS,
-        help="run a pipeline on Spark",
-        description="Run a pipeline on Spark until its data ends, or Ctrl-C.",
+        help="run pipelines on Spark",
+        description="Run pipelines on Spark, all in one session, until their data ends, or Ctrl-C.",
     )
-    parser.add_argument("file", metavar="FILE", help="a pipeline in YAML")
+    parser.add_argument(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="a pipeline in YAML, or a folder of them; several run beside each other",
+    )
     add_planning(parser)
     add_spark(parser)
     parser.add_argument(
@@ -95,13 +102,21 @@ def _add_run(commands: Commands) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
+    files = find_files(args.files)
     # Imported here, because it brings pyspark: no other command should wait for that.
+    if len(files) > 1:
+        from arroyo_core.cli.run_many import run_many
+
+        return run_many(args, files)
     from arroyo_core.cli.run import run
 
+    (args.file,) = files
     return run(args)
 
 
 def _fail(error: Exception, *, is_debug: bool) -> int:
+    if isinstance(error, JobsFailedError):
+        return max(_fail_below(heading, each, is_debug=is_debug) for heading, each in error.failures.items())
     if isinstance(error, InvalidPipelineError):
         for mistake in error.errors:
             print_mistake(mistake, is_debug=is_debug)
@@ -119,3 +134,8 @@ def _fail(error: Exception, *, is_debug: bool) -> int:
     name = type(error).__name__
     print_report(f"arroyo: {name}: {error}" + ("" if is_debug else " (more with --debug)"), sys.stderr)
     return FAILURE
+
+
+def _fail_below(heading: str, error: Exception, *, is_debug: bool) -> int:
+    print(f"\n{heading}", file=sys.stderr)
+    return _fail(error, is_debug=is_debug)

@@ -33,7 +33,7 @@ from arroyo_core.state import default_warm_cache
 
 def run(args: argparse.Namespace) -> int:
     """Run `args.file`; text for people goes to stderr, what sinks print or the JSON that is asked for to stdout."""
-    log = _set_up_logging(is_debug=args.debug)
+    log = set_up_logging(is_debug=args.debug)
     conf = spark_conf(args)
     options = start_options(args)
     pipeline = Pipeline.from_yaml(
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         json_output = JsonOutput(pipeline.plan, progress.shared(sys.stdout)) if is_json else None
         if json_output is not None:
             resources.enter_context(json_output)
-        result = _finished_before(start, options, pipeline.plan)
+        result = finished_before(start, options, pipeline.plan)
         if result is None:
             result = _run(args, pipeline, conf, options, progress, json_output)
         if json_output is not None:
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _finished_before(start: Start | None, options: StartOptions, plan: Plan) -> JobResult | None:
+def finished_before(start: Start | None, options: StartOptions, plan: Plan) -> JobResult | None:
     """The result of a job that an earlier run has finished: it needs no Spark, and leaves no sign of a driver."""
     is_going_on = options.from_epoch is None and options.fork_from is None
     if start is None or not start.is_finished or not is_going_on:
@@ -132,7 +132,7 @@ def _missing_live_view() -> str:
     return f"arroyo: no live view is installed{hint}; a line for each epoch instead"
 
 
-def _set_up_logging(*, is_debug: bool) -> logging.StreamHandler[Any]:
+def set_up_logging(*, is_debug: bool) -> logging.StreamHandler[Any]:
     """Our own warnings are shown; those of libraries, which come with tracebacks, only with `--debug`."""
     shown: logging.StreamHandler[Any] = logging.StreamHandler(sys.stderr)
     shown.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))

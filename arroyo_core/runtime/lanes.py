@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import queue
-import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from arroyo_core.runtime.events import Event, Lane, TimerFired
+from arroyo_core.runtime.job_threads import start_job_thread
 
 #: Does one thing and says what came of it; never raises but to end the process.
 Work = Callable[[], Event]
@@ -54,7 +54,7 @@ class ThreadLanes:
     def start(self, lane: Lane, work: Work) -> None:
         if lane not in self._work:
             self._work[lane] = queue.SimpleQueue()
-            threading.Thread(target=self._serve, args=(self._work[lane],), name=f"arroyo-{lane}", daemon=True).start()
+            start_job_thread(self._serve, self._work[lane], name=f"arroyo-{lane}")
         self._work[lane].put(work)
 
     def start_timer(self, number: int, delay_ms: int) -> None:

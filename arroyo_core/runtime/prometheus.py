@@ -76,9 +76,9 @@ def _family(metric: Definition, labels: Sequence[str]) -> CounterMetricFamily | 
 
 
 class MetricsServer:
-    """Serves a job's metrics at `http://host:port/metrics` between enter and exit."""
+    """Serves what a collector knows at `http://host:port/metrics` between enter and exit."""
 
-    def __init__(self, metrics: JobMetrics, port: int, *, host: str = "0.0.0.0") -> None:
+    def __init__(self, metrics: Collector, port: int, *, host: str = "0.0.0.0") -> None:
         self._metrics = metrics
         self._address = (host, port)
 

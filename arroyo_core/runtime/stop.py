@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from arroyo_core.errors import StateError
 from arroyo_core.runtime.events import StopMode
+from arroyo_core.runtime.job_threads import start_job_thread
 from arroyo_core.state import StorageProvider, get_storage_provider, paths
 
 #: How often the file is looked for on this machine, and across a network.
@@ -85,7 +86,7 @@ class StopPoller:
         self._is_over = threading.Event()
 
     def __enter__(self) -> None:
-        threading.Thread(target=self._look, name="arroyo-stop", daemon=True).start()
+        start_job_thread(self._look, name="arroyo-stop")
 
     def __exit__(self, *_: object) -> None:
         self._is_over.set()

@@ -16,6 +16,7 @@ from arroyo_core.api.units import format_duration_us
 from arroyo_core.errors import ArroyoError, Domain, RetryHint, StateError
 from arroyo_core.runtime.events import EpochSeen
 from arroyo_core.runtime.heartbeats import Heartbeats, describe, fingerprint
+from arroyo_core.runtime.job_threads import start_job_thread
 from arroyo_core.runtime.steps import EpochExecutor
 
 logger = logging.getLogger(__name__)
@@ -50,7 +51,7 @@ class EpochWatch:
         self._running = None
 
     def __enter__(self) -> EpochWatch:
-        threading.Thread(target=self._run, name="arroyo-watch", daemon=True).start()
+        start_job_thread(self._run, name="arroyo-watch")
         return self
 
     def __exit__(
@@ -99,7 +100,7 @@ class StepWatch:
         self._running = None
 
     def __enter__(self) -> StepWatch:
-        threading.Thread(target=self._run, name="arroyo-step-watch", daemon=True).start()
+        start_job_thread(self._run, name="arroyo-step-watch")
         return self
 
     def __exit__(

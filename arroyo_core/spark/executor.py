@@ -78,7 +78,7 @@ class SparkExecutor:
     def run_epoch(self, plan: Plan, request: EpochRequest) -> list[pb.ChainReport]:
         failed, lost = _spark_errors()
         waves = "1 wave" if plan.wave_count == 1 else f"{plan.wave_count} waves"
-        self._exchange.tag(self._tag, f"arroyo {plan.job_id}: epoch {request.epoch}, {waves}")
+        self._exchange.tag(self._tag, f"arroyo {plan.job_id}: epoch {request.epoch}, {waves}", pool=plan.job_id)
         try:
             return self._exchange.run(plan, request)
         except failed as error:

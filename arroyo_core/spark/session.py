@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import shutil
 import socket
 import sys
@@ -21,6 +20,7 @@ from arroyo_core.spark.daemon import MODULE, daemon_environment
 from arroyo_core.spark.java import check_java
 from arroyo_core.spark.ready_daemon import ReadyDaemon
 from arroyo_core.spark.shuffles import KRYO, Spark, context_of, is_connect, run_empty_job, session_of
+from arroyo_core.spark.slots import slots_of
 from arroyo_core.spark.target import Target, resolve_target
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ logger = logging.getLogger(__name__)
 _SETTINGS = {
     **_BATCHES,
     "spark.python.unix.domain.socket.enabled": "true",
+    # Each job has a pool: of several in one session none waits until all epochs of another one have run.
+    "spark.scheduler.mode": "FAIR",
     "spark.serializer": KRYO,
     "spark.sql.adaptive.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -285,17 +287,10 @@ def _for_workers(environment: Mapping[str, str]) -> dict[str, str]:
 
 def java_options(master: str) -> list[str]:
     """What the driver's JVM is told for this master, which only moves bytes."""
-    is_small = 0 < _threads(master) <= SERIAL_THREADS
+    # Threads beyond the cores are for tasks that wait, as those of many small pipelines do.
+    is_small = 0 < min(slots_of(master), os.cpu_count() or 1) <= SERIAL_THREADS
     # What the second compiler could gain, it would cost in starting.
     return ["-XX:TieredStopAtLevel=1", *(_SMALL_HEAP if is_small else ())]
-
-
-def _threads(master: str) -> int:
-    """How many tasks run at once in the driver's JVM; none unless the master is `local`."""
-    found = re.match(r"local(?:\[(\*|\d+))?", master)
-    if found is None:
-        return 0
-    return os.cpu_count() or 1 if found[1] == "*" else int(found[1] or 1)
 
 
 def _first_line(error: Exception) -> str:

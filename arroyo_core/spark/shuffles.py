@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 Spark: TypeAlias = "SparkSession | SparkContext"
 
 KRYO = "org.apache.spark.serializer.KryoSerializer"
+#: Of a thread: the pool of its jobs.
+POOL = "spark.scheduler.pool"
 
 
 class Exchange(Protocol):
@@ -29,8 +31,11 @@ class Exchange(Protocol):
 
     def run(self, plan: Plan, request: EpochRequest) -> list[pb.ChainReport]: ...
 
-    def tag(self, tag: str, description: str) -> None:
-        """Name the jobs of this thread for `cancel`, and for Spark's own pages."""
+    def tag(self, tag: str, description: str, *, pool: str) -> None:
+        """Name the jobs of this thread for `cancel`, for Spark's own pages, and for its scheduler.
+
+        Where Spark schedules fairly, pools get the same share of its cores, however long the jobs of one take.
+        """
         ...
 
     def cancel(self, tag: str) -> None: ...
@@ -108,9 +113,9 @@ class FrameExchange:
     def close(self) -> None:
         self._office.close()
 
-    def tag(self, tag: str, description: str) -> None:
+    def tag(self, tag: str, description: str, *, pool: str) -> None:
         self._context.addJobTag(tag)
-        self._context.setJobDescription(description)
+        _describe(self._context, description, pool)
 
     def cancel(self, tag: str) -> None:
         self._context.cancelJobsWithTag(tag)
@@ -136,6 +141,11 @@ def shuffled(records: RDD[bytes], width: int) -> RDD[Frame]:
     pairs = jvm.PairwiseRDD(records._jrdd.rdd()).asJavaPairRDD()
     moved = pairs.partitionBy(jvm.PythonPartitioner(width, 0))
     return RDD(jvm.PythonRDD.valueOfPair(moved), context, BatchedSerializer(context._unbatched_serializer))
+
+
+def _describe(context: SparkContext, description: str, pool: str) -> None:
+    context.setJobDescription(description)
+    context.setLocalProperty(POOL, pool)
 
 
 def stages_of(context: SparkContext, tag: str) -> str:
@@ -183,10 +193,10 @@ class RowExchange:
         if is_connect(self._spark):
             self._spark.removeProgressHandler(self._on_progress)
 
-    def tag(self, tag: str, description: str) -> None:
+    def tag(self, tag: str, description: str, *, pool: str) -> None:
         self._spark.addTag(tag)
         if not is_connect(self._spark):
-            self._spark.sparkContext.setJobDescription(description)
+            _describe(self._spark.sparkContext, description, pool)
 
     def cancel(self, tag: str) -> None:
         self._spark.interruptTag(tag)

@@ -19,6 +19,7 @@ PAGES = [
     "README.md",
     "docs/epochs-and-waves.md",
     "docs/exactly-once.md",
+    "docs/many-pipelines.md",
     "docs/on-a-cluster.md",
     "docs/on-s3.md",
     "docs/on-spark-connect.md",

@@ -59,13 +59,17 @@ DEEDS: dict[str, Callable[[], None]] = {
 
 
 class Chaos(ArrowOperator):
-    """Passes rows on; at its `at`-th batch does the deed, up to `times` times over all processes."""
+    """Passes rows on; at its `at`-th batch does the deed, up to `times` times over all processes.
 
-    def __init__(self, deed: str, marker: str, at: int, times: int) -> None:
+    Where there is a `trigger`, not before there is a file of that name.
+    """
+
+    def __init__(self, deed: str, marker: str, at: int, times: int, trigger: str) -> None:
         self._deed = DEEDS[deed]
         self._marker = marker
         self._at = at
         self._times = times
+        self._trigger = trigger
         self._batches = 0
 
     def name(self) -> str:
@@ -81,6 +85,8 @@ class Chaos(ArrowOperator):
             self._deed()
 
     def _may_strike(self) -> bool:
+        if self._trigger and not Path(self._trigger).exists():
+            return False
         for number in range(self._times):
             try:
                 os.close(os.open(f"{self._marker}-{number}", os.O_CREAT | os.O_EXCL))
@@ -122,7 +128,8 @@ class ChaosConstructor(OperatorConstructor[struct_pb2.Struct]):
 
     def with_config(self, config: struct_pb2.Struct, registry: Registry) -> ConstructedOperator:
         given: dict[str, Any] = json_format.MessageToDict(config)
-        chaos = Chaos(given["deed"], given["marker"], int(given.get("at", 1)), int(given.get("times", 1)))
+        at, times = (int(given.get(key, 1)) for key in ("at", "times"))
+        chaos = Chaos(given["deed"], given["marker"], at, times, given.get("trigger", ""))
         return ConstructedOperator.from_operator(chaos)
 
 

@@ -53,8 +53,14 @@ def test_a_master_that_is_not_there_is_told_before_spark_tries_for_a_minute(mast
         ("spark://host:7077", False),
     ],
 )
-def test_the_heap_is_small_where_few_tasks_share_the_drivers_jvm(master, is_small):
+def test_the_heap_is_small_where_few_tasks_share_the_drivers_jvm(monkeypatch, master, is_small):
+    monkeypatch.setattr("os.cpu_count", lambda: SERIAL_THREADS + 1)
     assert ("-Xms48m" in java_options(master)) is is_small
+
+
+def test_the_heap_is_small_on_few_cores_however_many_tasks_share_them(monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: SERIAL_THREADS)
+    assert "-Xms48m" in java_options("local[40,4]")
 
 
 def test_a_star_stands_for_the_cores_of_this_machine(monkeypatch):

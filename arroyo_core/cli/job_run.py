@@ -1,0 +1,85 @@
+"""One job of several: how it runs, and who is told about it."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from arroyo_core.cli.job_lines import JsonLines, named_progress
+from arroyo_core.cli.job_set import Outcome, SetJob
+from arroyo_core.cli.planned_jobs import PlannedJob
+from arroyo_core.cli.run import finished_before
+from arroyo_core.runtime.job import JobListener
+from arroyo_core.runtime.local import LocalExecutor
+from arroyo_core.runtime.prometheus import JobMetrics
+from arroyo_core.runtime.results import EpochResult, JobResult
+from arroyo_core.runtime.start import StartOptions
+from arroyo_core.spark.shuffles import Spark
+from arroyo_core.state import default_warm_cache
+
+
+class JobRun:
+    """Listens to its job, and passes on what it hears until it is closed; Spark is set before it runs."""
+
+    def __init__(
+        self, planned: PlannedJob, *, max_restarts: int, width: int, is_quiet: bool, out: TextIO | None
+    ) -> None:
+        """Lines for people have room for names of `width` characters; JSON goes to `out`, if there is one."""
+        self._planned = planned
+        self._max_restarts = max_restarts
+        self._is_quiet = is_quiet
+        self.plan = planned.pipeline.plan
+        self.job = SetJob(planned.name, self._run)
+        self.metrics = JobMetrics(self.plan)
+        self._progress = named_progress(planned.name, width=width, is_quiet=is_quiet)
+        self._json = JsonLines(self.plan, out) if out is not None else None
+        self._listeners: tuple[JobListener, ...] = (self._progress, self.metrics)
+        if self._json is not None:
+            self._listeners += (self._json,)
+        self._is_closed = False
+        #: Where its epochs run; None for this process.
+        self.spark: Spark | None = None
+
+    def on_start(self, job: JobResult) -> None:
+        # The job goes on to change it, so that it is known what one has done that fails.
+        self.job.result = job
+        for listener in self._listeners if not self._is_closed else ():
+            listener.on_start(job)
+
+    def on_epoch(self, result: EpochResult, job: JobResult) -> None:
+        for listener in self._listeners if not self._is_closed else ():
+            listener.on_epoch(result, job)
+
+    def has_finished_before(self) -> bool:
+        """Whether an earlier run has finished the job, so that nothing is left to run."""
+        result = finished_before(self._planned.start, StartOptions(), self.plan)
+        if result is None:
+            return False
+        self.job.result, self.job.has_ended = result, True
+        return True
+
+    def on_end(self, left: int) -> None:
+        """The job has ended, and `left` others have not."""
+        others = f"; {left} {'other runs' if left == 1 else 'others run'} on" if left else ""
+        if self.job.outcome is Outcome.FAILED:
+            self._progress.write(f"failed{others}: {self.job.error}\n")
+        elif not self._is_quiet:
+            self._progress.write(f"{self.job.outcome}{others}\n")
+        self.close()
+
+    def close(self) -> None:
+        """Whatever the job does from now on, nobody hears of it; one that has not ended is interrupted."""
+        if self._json is not None and not self._is_closed:
+            error = None if self.job.error is None else str(self.job.error)
+            self._json.on_end(self.job.result, outcome=self.job.outcome, error=error)
+        self._is_closed = True
+
+    def _run(self, job: SetJob) -> JobResult:
+        pipeline = self._planned.pipeline
+        is_here = self.spark is None
+        return pipeline.run(
+            self.spark,
+            executor=LocalExecutor(pipeline.plugins, cache=default_warm_cache()) if is_here else None,
+            listener=self,
+            stop=job.stop,
+            max_restarts=self._max_restarts,
+        )

@@ -1,0 +1,151 @@
+"""`arroyo run` with several pipelines: as many jobs in one Spark session."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, redirect_stdout
+from typing import TextIO
+
+from arroyo_core.cli.failures import JobsFailedError
+from arroyo_core.cli.job_lines import name_job
+from arroyo_core.cli.job_run import JobRun
+from arroyo_core.cli.job_set import SetJob, StopSignals, run_jobs
+from arroyo_core.cli.options import JSON, spark_conf
+from arroyo_core.cli.planned_jobs import PlannedJob, plan_jobs
+from arroyo_core.cli.progress import Progress, ProgressKind, choose_progress
+from arroyo_core.cli.run import set_up_logging, stopping
+from arroyo_core.cli.start import start_options
+from arroyo_core.cli.tables import print_rows
+from arroyo_core.runtime.merged_metrics import MergedMetrics
+from arroyo_core.runtime.prometheus import MetricsServer
+from arroyo_core.runtime.start import StartError, StartOptions
+from arroyo_core.spark.session import leave_spark, start_spark
+from arroyo_core.spark.shuffles import Spark
+from arroyo_core.spark.slots import shared_master, slots_of
+from arroyo_core.spark.target import resolve_target
+
+logger = logging.getLogger(__name__)
+
+
+def run_many(args: argparse.Namespace, files: Sequence[str]) -> int:
+    """Run all files until each has ended; raises `JobsFailedError` where any has failed.
+
+    Text for people goes to stderr, what sinks print or the JSON that is asked for to stdout.
+    """
+    log = set_up_logging(is_debug=args.debug)
+    log.addFilter(name_job)
+    conf = spark_conf(args)
+    _check_flags(args, files)
+    planned = plan_jobs(files, args)
+    is_json = args.format == JSON
+    kind = args.progress or choose_progress(is_json=is_json, out=sys.stderr, data=sys.stdout, environment=os.environ)
+    if args.progress == ProgressKind.LIVE:
+        print("arroyo: the live view is for one pipeline; a line for each epoch instead", file=sys.stderr)
+    is_quiet = kind == ProgressKind.NONE
+    with ExitStack() as resources:
+        runs = _runs(planned, args, is_quiet=is_quiet, out=sys.stdout if is_json else None)
+        if is_json:
+            resources.enter_context(redirect_stdout(sys.stderr))
+        if args.metrics_port is not None:
+            merged = MergedMetrics([run.metrics for run in runs])
+            resources.enter_context(MetricsServer(merged, args.metrics_port))
+        left = [run for run in runs if not run.has_finished_before()]
+        if left:
+            _open_spark(args, conf, left, resources)
+        # Before Spark goes: jobs that are left behind would tell of it.
+        resources.callback(_end, runs, log, is_quiet=is_quiet)
+        resources.enter_context(stopping(StopSignals([run.job for run in left]), Progress()))
+        _wait(left)
+    failures = {f"{run.job.name} failed:": run.job.error for run in runs if run.job.error is not None}
+    if failures:
+        raise JobsFailedError(failures)
+    return 0
+
+
+def print_outcomes(jobs: Sequence[SetJob], out: TextIO) -> None:
+    """A table of what became of each job."""
+    columns = ("job", "outcome", "epochs", "rows in", "restarts", "time", "")
+    rows = [
+        (
+            job.name,
+            job.outcome,
+            f"{job.result.epochs:,}",
+            f"{job.result.source_rows:,}",
+            f"{job.result.restarts:,}",
+            f"{job.result.duration_s:.1f} s",
+            _remark(job),
+        )
+        for job in jobs
+    ]
+    print(file=out)
+    print_rows(columns, rows, out, right=("epochs", "rows in", "restarts", "time"))
+
+
+def _remark(job: SetJob) -> str:
+    if job.error is not None:
+        return next(iter(str(job.error).splitlines()), type(job.error).__name__)
+    is_from_before = job.result.is_finished and not job.result.epochs
+    return f"in an earlier run, at epoch {job.result.resumed_from}" if is_from_before else ""
+
+
+def _check_flags(args: argparse.Namespace, files: Sequence[str]) -> None:
+    if start_options(args) != StartOptions():
+        raise StartError(
+            "flags that say how a job starts (--from-epoch, --fresh, --fork-from, --allow-drop, --allow-change, "
+            f"--accept-udf-change) go with one pipeline, and {len(files)} are given: run that one alone with its flag, "
+            "stop it after its first epoch, and run all of them then"
+        )
+
+
+def _runs(
+    planned: Sequence[PlannedJob], args: argparse.Namespace, *, is_quiet: bool, out: TextIO | None
+) -> list[JobRun]:
+    width = max(len(job.name) for job in planned)
+    return [JobRun(job, max_restarts=args.max_restarts, width=width, is_quiet=is_quiet, out=out) for job in planned]
+
+
+def _open_spark(
+    args: argparse.Namespace, conf: Mapping[str, str], runs: Sequence[JobRun], resources: ExitStack
+) -> None:
+    """Give all of them one Spark, with room for the tasks of all at once, unless they run in this process."""
+    if args.in_process:
+        return
+    slots = sum(run.plan.width for run in runs)
+    master = shared_master(resolve_target(args.master, conf), slots)
+    there = slots_of(master)
+    if 0 < there < slots:
+        logger.warning(
+            "%s runs %d tasks at once, and the pipelines have %d: their epochs wait for each other; leave the master "
+            "out, or give local[%d]",
+            master,
+            there,
+            slots,
+            slots,
+        )
+    print(f"arroyo: starting Spark ({master}) for {len(runs)} pipelines", file=sys.stderr, flush=True)
+    name = f"{len(runs)} pipelines"
+    spark: Spark = start_spark(name, master=master, conf=conf, is_quiet=not args.debug, workers=slots)
+    resources.callback(leave_spark, spark)
+    for run in runs:
+        run.spark = spark
+
+
+def _wait(runs: Sequence[JobRun]) -> None:
+    """Until all have ended; that one has is told at once."""
+    by_name = {run.job.name: run for run in runs}
+    for ended, job in enumerate(run_jobs([run.job for run in runs]), start=1):
+        by_name[job.name].on_end(len(runs) - ended)
+
+
+def _end(runs: Sequence[JobRun], log: logging.Handler, *, is_quiet: bool) -> None:
+    """Say what became of each; who still runs is told to nobody any more."""
+    for run in runs:
+        run.close()
+    if any(not run.job.has_ended for run in runs):
+        log.setLevel(logging.CRITICAL + 1)
+    if not is_quiet:
+        print_outcomes([run.job for run in runs], sys.stderr)
