@@ -103,6 +103,8 @@ class JobSteps:
         #: What the next epoch builds on: the last accepted one, published or not.
         self._base: CheckpointMetadata | None = None
         self._epochs: dict[int, _Epoch] = {}
+        #: Whether an epoch of this driver was accepted.
+        self._has_run = False
         #: An epoch of this driver's own that a failure kept from being finished, and that `restore` completed.
         self.recovered: int | None = None
         #: What `restore`, `publish` or `commit` is at, as a clause; read from other threads.
@@ -147,6 +149,7 @@ class JobSteps:
         result = epoch_result(self._plan, checkpoint, reports, duration_s=duration_s)
         self._epochs[request.epoch] = _Epoch(checkpoint, result, accepted_s)
         self._base = checkpoint
+        self._has_run = True
         return EpochAccepted(
             request.epoch, rows=result.source_rows, duration_ms=int(duration_s * 1000), is_final=is_final
         )
@@ -202,6 +205,7 @@ class JobSteps:
             storage_url=self._backend.storage.url,
             generation=self._backend.generation,
             incarnation=self._backend.incarnation,
+            is_first=not self._has_run,
             stop=instruction.stop,
             beat_ms=max(1, spec.timeout_ms // LOOKS),
             checkpoints={item.operator_metadata.operator_id: item.SerializeToString() for item in base.operators},
