@@ -41,6 +41,9 @@ SERIAL_THREADS = 4
 #: What the JVM keeps is small; frames only pass through it, and would fill whatever heap there is.
 _SMALL_HEAP = ("-XX:+NeverActAsServerClassMachine", "-Xms48m")
 
+LOOPBACK = "127.0.0.1"
+LOCAL_ADDRESS_VARIABLE = "SPARK_LOCAL_IP"
+
 CONNECT_PORT = 15002
 MASTER_PORT = 7077
 
@@ -83,6 +86,7 @@ def start_spark(
         _check_cluster(target.master)
     # A context reads it when it is made. This very interpreter has the plugins; somebody may have chosen another one.
     os.environ["PYSPARK_PYTHON"] = target.python
+    _keep_pages_local(target, conf or {})
     _check_driver_python(conf or {})
     from pyspark import SparkConf, SparkContext
 
@@ -181,6 +185,17 @@ def check_whole_pyspark(master: str) -> None:
         )
 
 
+def _keep_pages_local(target: Target, conf: Mapping[str, str]) -> None:
+    """Bind the pages of a Spark on this machine to loopback, unless somebody has chosen an address.
+
+    Anybody who reaches them reads settings, and can end jobs. There is no setting for it but this variable, which the
+    JVM reads when it starts; on a cluster it would also be the address that executors know the driver by.
+    """
+    is_chosen = any("spark.driver.bindAddress" in settings for settings in (conf, target.given))
+    if target.is_local and not target.is_submitted and not is_chosen:
+        os.environ.setdefault(LOCAL_ADDRESS_VARIABLE, LOOPBACK)
+
+
 def _check_driver_python(conf: Mapping[str, str]) -> None:
     chosen = conf.get("spark.pyspark.driver.python")
     if chosen and shutil.which(chosen) not in (None, sys.executable):
@@ -261,7 +276,7 @@ def _settings(name: str, target: Target, *, is_quiet: bool) -> dict[str, str]:
     settings["spark.python.daemon.module"] = MODULE
     settings |= _for_workers(daemon_environment())
     if target.is_local:
-        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+        settings |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
     if not target.is_submitted:
         settings["spark.driver.extraJavaOptions"] = " ".join(_jvm_options(target.spark_master, is_quiet=is_quiet))
     return {key: value for key, value in settings.items() if key not in target.given or key == "spark.app.name"}
