@@ -65,6 +65,6 @@ def test_a_table_that_cannot_be_written_names_its_file(tmp_path, capsys):
     path = tmp_path / "full.yaml"
     path.write_text(PIPELINE.replace("FOLDER", str(tmp_path)))
     assert main(["run", str(path), "--in-process", "--progress", "none"]) == 0
-    for kind in ("csv", "parquet"):
-        assert main(["state", "cat", f"{tmp_path}/state", "numbers.s", "--format", kind, "-o", str(FULL)]) == 1
-        assert "'/dev/full'" in capsys.readouterr().err
+    # Not as Parquet: pyarrow deletes what it could not write, and root may delete a device.
+    assert main(["state", "cat", f"{tmp_path}/state", "numbers.s", "--format", "csv", "-o", str(FULL)]) == 1
+    assert "'/dev/full'" in capsys.readouterr().err
