@@ -14,6 +14,8 @@ from arroyo_core.state import ParquetBackend
 from arroyo_core.state.inspection import finished_epoch
 
 NOT_STARTED = "not started"
+#: Nobody runs the job, as far as anybody can know.
+ENDED = frozenset({Life.FINISHED, Life.STOPPED, Life.FAILED, Life.INTERRUPTED, Life.DEAD, NOT_STARTED})
 #: States in which nothing is wrong.
 HEALTHY = frozenset({Life.RUNNING, Life.FINISHED, Life.STOPPED, NOT_STARTED})
 

@@ -25,7 +25,7 @@ import msgspec
 from arroyo_core.errors import StateError
 from arroyo_core.runtime.metric import json_values
 from arroyo_core.runtime.results import EpochResult, JobResult
-from arroyo_core.state import StorageProvider, paths
+from arroyo_core.state import ParquetBackend, StorageProvider, paths
 from arroyo_core.state.failures import MissingFileError
 
 #: How often the file is written on this machine, and across a network, where each write is a request.
@@ -152,6 +152,12 @@ def read_status(storage: StorageProvider, job_id: str, generation: int) -> Drive
         return msgspec.json.decode(storage.read(paths.driver_status(job_id, generation)), type=DriverStatus)
     except (MissingFileError, msgspec.MsgspecError):
         return None
+
+
+def leave_stopped(backend: ParquetBackend) -> None:
+    """Say, for whoever has claimed a job to change its state and not to run it, that nobody does."""
+    with StatusWriter(backend.storage, backend.job_id) as status:
+        status.on_start(JobResult(job_id=backend.job_id, generation=backend.generation))
 
 
 class Life(StrEnum):

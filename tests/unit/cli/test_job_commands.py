@@ -122,6 +122,24 @@ def test_what_failed_says_why_and_what_finished_says_so(folder, capsys):
     assert [row.split()[:2] for row in rows] == [["failing", "failed"], ["whole", "finished"]]
 
 
+def test_a_repair_waits_for_no_driver_that_has_ended_and_refuses_one_that_runs(folder, start, capsys):
+    path = write(folder, "orders")
+    process = start(path)
+    wait_until(lambda: (states(capsys)["orders"]["epoch"] or 0) >= 3)
+    process.send_signal(signal.SIGSTOP)
+    epochs = folder.glob("state/orders/checkpoints/*/checkpoint.metadata")
+    newest = max((file.parent for file in epochs), key=lambda epoch: int(epoch.name))
+    next(newest.glob("table-numbers-*")).write_bytes(b"")
+    assert main(["checkpoints", "repair", str(path), "--yes"]) == 2
+    assert f"job 'orders' runs (pid {process.pid} on " in capsys.readouterr().err
+    process.kill()
+    process.wait()
+    assert main(["checkpoints", "repair", str(path), "--yes"]) == 0
+    assert "to go on from there" in capsys.readouterr().out
+    repaired = states(capsys)["orders"]
+    assert (repaired["state"], repaired["generation"]) == ("stopped", 2)
+
+
 def test_neither_spark_nor_plugins_are_needed(folder):
     path = write(folder, "orders")
     program = (
