@@ -230,6 +230,7 @@ class Job:
                 self.result.is_finished = outcome is Outcome.FINISHED
                 self._log.write_rest(self._backend.generation)
             case Fail(reason):
+                self.result.generation = self._backend.generation
                 self._log.write_rest(self._backend.generation)
                 raise self._error(reason)
 

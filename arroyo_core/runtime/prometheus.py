@@ -36,12 +36,14 @@ class JobMetrics(Collector):
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._job = JobResult(job_id=plan.job_id)
+        self._has_started = False
         self._last: EpochResult | None = None
         # Replaced as a whole after each epoch: a scrape in another thread sees one state of it.
         self._subtasks: Mapping[tuple[str, int], OperatorMetrics] = {}
 
     def on_start(self, job: JobResult) -> None:
         self._job = job
+        self._has_started = True
 
     def on_epoch(self, result: EpochResult, job: JobResult) -> None:
         subtasks: dict[tuple[str, int], OperatorMetrics] = {}
@@ -52,6 +54,9 @@ class JobMetrics(Collector):
 
     def liveness(self) -> tuple[bool, str]:
         """Whether the driver itself gets on, and why; a job that restarts by itself, or waits for rows, does."""
+        if not self._has_started:
+            # Spark may be waited for, and storage: nobody can say how long that takes.
+            return True, "the driver is starting"
         quiet_s = time.monotonic() - self._job.active_s
         is_live = quiet_s < PATIENCE * self._plan.checkpoint.timeout_ms / 1000
         return is_live, f"the driver did something {quiet_s:.1f} s ago"

@@ -93,11 +93,19 @@ class StatusWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._job is None or self._thread is None:
+        job = self._job
+        if job is None or not job.generation:
             return
-        self._is_over.set()
-        self._thread.join()
-        self._write(self._job, ending=_ending(self._job, error), error=str(error) if error is not None else "")
+        if self._thread is None:
+            self._claim = self._read_claim(job) or b""
+        else:
+            self._is_over.set()
+            self._thread.join()
+        self._write(job, ending=_ending(job, error), error=str(error) if error is not None else "")
+
+    def watch(self, job: JobResult) -> None:
+        """The job is about to run: it may have claimed its state, and fail before it starts."""
+        self._job = job
 
     def on_start(self, job: JobResult) -> None:
         self._job = job
@@ -120,7 +128,7 @@ class StatusWriter:
             return None
 
     def _write(self, job: JobResult, *, ending: Ending | None = None, error: str = "") -> None:
-        if self._read_claim(job) != self._claim:
+        if not self._claim or self._read_claim(job) != self._claim:
             return
         last = self._last
         status = DriverStatus(

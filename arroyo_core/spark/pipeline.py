@@ -140,10 +140,8 @@ class Pipeline:
         def run_on(executor: EpochExecutor) -> JobResult:
             with _scratch() as folder, ExitStack() as resources:
                 url = self.plan.checkpoint.url
-                listeners = [listener] if listener is not None else []
-                if url is not None:
-                    status = StatusWriter(get_storage_provider(url), self.plan.job_id)
-                    listeners.append(resources.enter_context(status))
+                status = StatusWriter(get_storage_provider(url), self.plan.job_id) if url is not None else None
+                listeners = [each for each in (listener, status) if each is not None]
                 job = Job(
                     store_pickled(self.plan),
                     executor,
@@ -154,6 +152,8 @@ class Pipeline:
                     start=start,
                     max_restarts=max_restarts,
                 )
+                if status is not None:
+                    resources.enter_context(status).watch(job.result)
                 return job.run()
 
         if executor is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -12,7 +13,10 @@ from pathlib import Path
 import pytest
 
 from arroyo_core.cli.main import main
+from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.runtime.status import DriverStatus, Ending, Life, judge_life
+from arroyo_core.spark.pipeline import Pipeline
+from arroyo_core.state.failures import DamagedStateError
 
 from ...waiting import wait_until
 
@@ -120,6 +124,20 @@ def test_what_failed_says_why_and_what_finished_says_so(folder, capsys):
     heading, *rows = capsys.readouterr().out.splitlines()
     assert heading.split()[:2] == ["job", "state"]
     assert [row.split()[:2] for row in rows] == [["failing", "failed"], ["whole", "finished"]]
+
+
+@pytest.mark.usefixtures("own_logging")
+def test_a_driver_that_failed_before_its_first_epoch_says_so_too(folder, capsys):
+    path = write(folder, "orders", count="count: 100")
+    pipeline = Pipeline.from_yaml(path)
+    for _ in range(2):
+        with contextlib.suppress(DamagedStateError):
+            pipeline.run(executor=LocalExecutor(pipeline.plugins))
+        for file in folder.glob("state/orders/checkpoints/*/table-*"):
+            file.unlink()
+    found = states(capsys)["orders"]
+    assert (found["state"], found["generation"]) == ("failed", 2)
+    assert "is missing" in found["error"]
 
 
 def test_a_repair_waits_for_no_driver_that_has_ended_and_refuses_one_that_runs(folder, start, capsys):

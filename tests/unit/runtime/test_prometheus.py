@@ -61,6 +61,7 @@ def test_a_job_is_ready_when_it_has_committed_an_epoch(lab):
 def test_a_driver_that_does_nothing_for_long_is_not_live(lab):
     metrics = JobMetrics(lab.plan(NODES, checkpoint={"timeout": "10s"}))
     with MetricsServer(metrics, 0) as port:
+        assert ask(port, "/live") == (200, "the driver is starting\n")
         for quiet_s, code in ((10 * PATIENCE - 5, 200), (10 * PATIENCE, 503)):
             metrics.on_start(JobResult(job_id="lab", active_s=time.monotonic() - quiet_s))
             assert ask(port, "/live")[0] == code
