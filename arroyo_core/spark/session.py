@@ -86,7 +86,7 @@ def start_spark(
         _check_cluster(target.master)
     # A context reads it when it is made. This very interpreter has the plugins; somebody may have chosen another one.
     os.environ["PYSPARK_PYTHON"] = target.python
-    _keep_pages_local(target, conf or {})
+    keep_pages_local(target, conf or {})
     _check_driver_python(conf or {})
     from pyspark import SparkConf, SparkContext
 
@@ -185,7 +185,7 @@ def check_whole_pyspark(master: str) -> None:
         )
 
 
-def _keep_pages_local(target: Target, conf: Mapping[str, str]) -> None:
+def keep_pages_local(target: Target, conf: Mapping[str, str]) -> None:
     """Bind the pages of a Spark on this machine to loopback, unless somebody has chosen an address.
 
     Anybody who reaches them reads settings, and can end jobs. There is no setting for it but this variable, which the

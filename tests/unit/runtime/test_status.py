@@ -39,6 +39,7 @@ def ending_of(backend):
 def test_it_tells_how_the_driver_ended(backend):
     seen = []
     run(backend, during=lambda: seen.append(ending_of(backend)), is_finished=True)
+    assert ending_of(backend) is Ending.FINISHED
     run(backend, during=lambda: seen.append(ending_of(backend)))
     assert (*seen, ending_of(backend)) == (None, None, Ending.STOPPED)
     with pytest.raises(ValueError, match="boom"):
