@@ -147,10 +147,7 @@ def test_a_python_for_the_driver_comes_too_late(caplog):
 def test_pages_of_a_local_spark_are_for_this_machine_unless_told_otherwise(
     monkeypatch, master, conf, environment, address
 ):
-    monkeypatch.delenv(LOCAL_ADDRESS_VARIABLE, raising=False)
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(os, "environ", dict(environment))
     target = choose_target(master, conf, given={}, source="", environment=environment)
     keep_pages_local(target, conf)
     assert os.environ.get(LOCAL_ADDRESS_VARIABLE) == address
-    monkeypatch.delenv(LOCAL_ADDRESS_VARIABLE, raising=False)
