@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from arroyo_core.errors import SetupError
+from arroyo_core.errors import Domain, SetupError
 from arroyo_core.spark.class_archive import archive_options
 from arroyo_core.spark.daemon import MODULE, daemon_environment
 from arroyo_core.spark.java import check_java
@@ -48,6 +48,13 @@ CONNECT_PORT = 15002
 MASTER_PORT = 7077
 
 logger = logging.getLogger(__name__)
+
+
+class UnreachableSparkError(SetupError):
+    """Nothing answers where Spark should be; it may, later."""
+
+    domain = Domain.EXTERNAL
+
 
 _SETTINGS = {
     **_BATCHES,
@@ -242,22 +249,29 @@ def _connect(name: str, target: Target, conf: Mapping[str, str]) -> SparkSession
     except ImportError as error:
         raise SetupError(f"Spark Connect needs more packages: pip install 'arroyo-core[connect]' ({error})") from error
     except Exception as error:
-        raise SetupError(f"Spark Connect at {url} cannot be reached: {_first_line(error)}") from error
+        raise UnreachableSparkError(f"Spark Connect at {url} cannot be reached: {_first_line(error)}") from error
 
 
 def _check_reachable(url: str) -> None:
     """Spark Connect's client would try for ten minutes."""
     error = _connection_error(url, CONNECT_PORT)
     if error is not None:
-        raise SetupError(f"Spark Connect at {url} cannot be reached: {error}") from error
+        raise _unreachable(f"Spark Connect at {url}", error) from error
 
 
 def _check_cluster(url: str) -> None:
     """Spark would try for a minute, and not say why it failed; of several masters one is enough."""
     masters = [f"spark://{address}" for address in url.removeprefix("spark://").split(",")]
     errors = [_connection_error(master, MASTER_PORT) for master in masters]
-    if all(error is not None for error in errors):
-        raise SetupError(f"the Spark master at {url} cannot be reached: {errors[0]}") from errors[0]
+    first = errors[0]
+    if first is not None and all(error is not None for error in errors):
+        raise _unreachable(f"the Spark master at {url}", first) from first
+
+
+def _unreachable(what: str, error: OSError | ValueError) -> SetupError:
+    """What is not an address is a mistake; an address where nobody listens may have a listener later."""
+    kind = UnreachableSparkError if isinstance(error, OSError) else SetupError
+    return kind(f"{what} cannot be reached: {error}")
 
 
 def _connection_error(url: str, default_port: int) -> OSError | ValueError | None:

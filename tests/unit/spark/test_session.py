@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from arroyo_core.cli import exits
 from arroyo_core.errors import SetupError
 from arroyo_core.spark import session as session_module
 from arroyo_core.spark.session import (
@@ -39,16 +40,17 @@ def test_only_a_local_master_of_the_drivers_own_runs_tasks_on_this_machine(modul
 
 
 @pytest.mark.parametrize(
-    ("master", "reason"),
+    ("master", "reason", "code"),
     [
-        ("spark://127.0.0.1:1", "Connection refused"),
-        ("spark://127.0.0.1:1,127.0.0.1:2", "Connection refused"),
-        ("spark://127.0.0.1:port", "port"),
+        ("spark://127.0.0.1:1", "Connection refused", exits.FAILURE),
+        ("spark://127.0.0.1:1,127.0.0.1:2", "Connection refused", exits.FAILURE),
+        ("spark://127.0.0.1:port", "port", exits.MISTAKE),
     ],
 )
-def test_a_master_that_is_not_there_is_told_before_spark_tries_for_a_minute(master, reason):
-    with pytest.raises(SetupError, match=rf"the Spark master at {master} cannot be reached: .*{reason}"):
+def test_a_master_that_is_not_there_is_told_before_spark_tries_for_a_minute(master, reason, code):
+    with pytest.raises(SetupError, match=rf"the Spark master at {master} cannot be reached: .*{reason}") as raised:
         start_spark("job", master=master)
+    assert exits.exit_code(raised.value) == code
 
 
 @pytest.mark.parametrize(
