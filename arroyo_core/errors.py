@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
@@ -217,7 +218,7 @@ class ExchangeError(ArroyoError):
 class OperatorError(ArroyoError):
     """Foreign code (an operator, a UDF, a source) failed inside a subtask.
 
-    Carries the original traceback as text, and the domain and retry hint of the cause.
+    Carries the original traceback as text, and the class name, the domain and the retry hint of the cause.
     """
 
     def __init__(
@@ -230,6 +231,7 @@ class OperatorError(ArroyoError):
         traceback: str,
         cause_domain: Domain = Domain.USER,
         cause_retry: RetryHint = RetryHint.NO_RETRY,
+        cause_kind: str = "",
     ) -> None:
         super().__init__(message)
         self.operator_id = operator_id
@@ -238,6 +240,7 @@ class OperatorError(ArroyoError):
         self.traceback = traceback
         self.cause_domain = cause_domain
         self.cause_retry = cause_retry
+        self.cause_kind = cause_kind
 
     def __str__(self) -> str:
         return f"operator {self.operator_id!r}, subtask {self.subtask}, epoch {self.epoch}: {self.message}"
@@ -245,6 +248,17 @@ class OperatorError(ArroyoError):
 
 #: Of what the operating system says, these stay as they are until somebody fixes them.
 _LASTING_OS_ERRORS = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+
+
+@contextmanager
+def naming_path(path: str) -> Iterator[None]:
+    """Add `path` to an error of the operating system that names none: that of a full disk does not, for one."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            error.filename = path
+        raise
 
 
 def retry_hint(error: BaseException) -> RetryHint:

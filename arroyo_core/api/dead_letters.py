@@ -16,6 +16,9 @@ from arroyo_core.api.registry import Origin
 from arroyo_core.api.schema import ArroyoSchema
 from arroyo_core.errors import ConfigError, UdfError
 
+#: What counts dead letters, for every operator that makes some.
+COUNTER = "dead_letters"
+
 #: Says why the row failed, on one line.
 ERROR_COLUMN = "_error"
 
@@ -67,7 +70,8 @@ def make_dead_letters(
     plugin: Origin,
     positions: Sequence[str | None] | None = None,
 ) -> pa.RecordBatch:
-    """Rows of an operator's input that failed, one error for each, as letters of the type above."""
+    """Rows of an operator's input that failed, one error for each, as letters of the type above; they are counted."""
+    ctx.count(COUNTER, rows.num_rows)
     task, count = ctx.task_info, rows.num_rows
     udfs = [error if isinstance(error, UdfError) else None for error in errors]
     found: dict[str, list[object]] = {

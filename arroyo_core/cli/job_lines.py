@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from typing import TextIO
+from typing import Any, TextIO
 
 from arroyo_core.cli.json_output import end_object, epoch_object
-from arroyo_core.cli.progress import PlainProgress, Progress
+from arroyo_core.cli.log_lines import INFO, LogLines
+from arroyo_core.cli.progress import BriefProgress, PlainProgress, Progress, ProgressKind
 from arroyo_core.pipeline.plan import Plan
 from arroyo_core.runtime.job import SilentListener
 from arroyo_core.runtime.job_threads import current_job
@@ -18,33 +19,52 @@ from arroyo_core.runtime.results import EpochResult, JobResult
 _writing = threading.Lock()
 
 
-class _Named(Progress):
-    """Puts `heading` in front of every line."""
+class NamedLines(LogLines):
+    """Lines of one job among others: its name is in front of every text, or a field for tools."""
 
-    heading = ""
+    def __init__(self, lines: LogLines, name: str, *, width: int) -> None:
+        super().__init__(lines.kind)
+        self._name = name
+        #: Names of `width` characters have room.
+        self._heading = f"{name}:".ljust(width + 2)
+
+    def render(self, text: str, *, level: str = INFO, **fields: Any) -> str:
+        # Some texts begin with the name anyway.
+        plain = text.removeprefix(f"{self._name}:").lstrip()
+        shown = plain if self.is_json else self._heading + plain
+        return super().render(shown, level=level, **{"job": self._name, **fields})
+
+
+class _Whole(Progress):
+    """Writes what it is given at once."""
 
     def write(self, text: str) -> int:
-        lines = text.splitlines(keepends=True)
         with _writing:
-            written = super().write("".join(self._headed(line) for line in lines))
+            written = super().write(text)
             self.flush()
         return written
 
-    def _headed(self, line: str) -> str:
-        name = self.heading.rstrip()
-        # Some lines begin with the name anyway.
-        return self.heading + line.removeprefix(name).lstrip() if line.startswith(name) else self.heading + line
 
-
-class _NamedLines(_Named, PlainProgress):
+class _WholePlain(_Whole, PlainProgress):
     pass
 
 
-def named_progress(name: str, *, width: int, is_quiet: bool, out: TextIO | None = None) -> Progress:
-    """Shows a job among others, whose longest name has `width` characters; quietly, its warnings only."""
-    progress = _Named(out) if is_quiet else _NamedLines(out)
-    progress.heading = f"{name}:".ljust(width + 2)
-    return progress
+class _WholeBrief(_Whole, BriefProgress):
+    pass
+
+
+_KINDS: dict[ProgressKind, type[Progress]] = {
+    ProgressKind.PLAIN: _WholePlain,
+    ProgressKind.BRIEF: _WholeBrief,
+    ProgressKind.NONE: _Whole,
+}
+
+
+def named_progress(
+    name: str, kind: ProgressKind, lines: LogLines, *, width: int, out: TextIO | None = None
+) -> Progress:
+    """Shows a job among others, whose longest name has `width` characters."""
+    return _KINDS[kind](out, lines=NamedLines(lines, name, width=width))
 
 
 class JsonLines(SilentListener):

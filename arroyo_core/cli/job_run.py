@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TextIO
-
-from arroyo_core.cli.job_lines import JsonLines, named_progress
+from arroyo_core.cli.job_lines import JsonLines
 from arroyo_core.cli.job_set import Outcome, SetJob
+from arroyo_core.cli.log_lines import ERROR, INFO
 from arroyo_core.cli.planned_jobs import PlannedJob
+from arroyo_core.cli.progress import PlainProgress, Progress
 from arroyo_core.cli.run import finished_before
 from arroyo_core.runtime.job import JobListener
 from arroyo_core.runtime.local import LocalExecutor
@@ -20,18 +20,14 @@ from arroyo_core.state import default_warm_cache
 class JobRun:
     """Listens to its job, and passes on what it hears until it is closed; Spark is set before it runs."""
 
-    def __init__(
-        self, planned: PlannedJob, *, max_restarts: int, width: int, is_quiet: bool, out: TextIO | None
-    ) -> None:
-        """Lines for people have room for names of `width` characters; JSON goes to `out`, if there is one."""
+    def __init__(self, planned: PlannedJob, progress: Progress, *, max_restarts: int, json: JsonLines | None) -> None:
         self._planned = planned
         self._max_restarts = max_restarts
-        self._is_quiet = is_quiet
         self.plan = planned.pipeline.plan
         self.job = SetJob(planned.name, self._run)
         self.metrics = JobMetrics(self.plan)
-        self._progress = named_progress(planned.name, width=width, is_quiet=is_quiet)
-        self._json = JsonLines(self.plan, out) if out is not None else None
+        self._progress = progress
+        self._json = json
         self._listeners: tuple[JobListener, ...] = (self._progress, self.metrics)
         if self._json is not None:
             self._listeners += (self._json,)
@@ -54,17 +50,21 @@ class JobRun:
         result = finished_before(self._planned.start, StartOptions(), self.plan)
         if result is None:
             return False
-        self.job.result, self.job.has_ended = result, True
+        self.job.result, self.job.has_ended, self.metrics.has_ended = result, True, True
         return True
 
     def on_end(self, left: int) -> None:
         """The job has ended, and `left` others have not."""
         others = f"; {left} {'other runs' if left == 1 else 'others run'} on" if left else ""
+        self._progress.__exit__(None, None, None)
         if self.job.outcome is Outcome.FAILED:
-            self._progress.write(f"failed{others}: {self.job.error}\n")
-        elif not self._is_quiet:
-            self._progress.write(f"{self.job.outcome}{others}\n")
+            self._tell(f"failed{others}: {self.job.error}", level=ERROR)
+        elif isinstance(self._progress, PlainProgress):
+            self._tell(f"{self.job.outcome}{others}")
         self.close()
+
+    def _tell(self, text: str, *, level: str = INFO) -> None:
+        self._progress.write(self._progress.lines.render(text, level=level, event="end", outcome=self.job.outcome))
 
     def close(self) -> None:
         """Whatever the job does from now on, nobody hears of it; one that has not ended is interrupted."""
@@ -72,6 +72,7 @@ class JobRun:
             error = None if self.job.error is None else str(self.job.error)
             self._json.on_end(self.job.result, outcome=self.job.outcome, error=error)
         self._is_closed = True
+        self.metrics.has_ended = True
 
     def _run(self, job: SetJob) -> JobResult:
         pipeline = self._planned.pipeline

@@ -6,27 +6,30 @@ A command is a parser whose default `command` is a function from the arguments t
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 import traceback
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from arroyo_core.cli import plan, plugins, start, state_commands, stop, udf, validate, watching
+from arroyo_core.cli import job_commands, plan, plugins, start, state_commands, stop, udf, validate, watching
 from arroyo_core.cli.arguments import port, restarts
 from arroyo_core.cli.commands import CommandGroup, Commands, RootParser
 from arroyo_core.cli.diagnostics import print_mistake, print_report, render_mistake
-from arroyo_core.cli.exits import FAILURE, INTERRUPTED, MISTAKE
+from arroyo_core.cli.exits import DAMAGED, FAILURE, INTERRUPTED, MISTAKE, exit_code
 from arroyo_core.cli.failures import JobsFailedError
+from arroyo_core.cli.log_lines import ERROR, LogFormat, LogLines
 from arroyo_core.cli.options import add_planning, add_spark
 from arroyo_core.cli.pipeline_files import find_files
-from arroyo_core.errors import ArroyoError, Domain, InvalidPipelineError, OperatorError, PipelineError, error_domain
+from arroyo_core.cli.terminal import is_terminal
+from arroyo_core.errors import ArroyoError, InvalidPipelineError, OperatorError, PipelineError
 from arroyo_core.plugin import installed_plugins
 from arroyo_core.runtime.job import MAX_RESTARTS
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command. Returns 0, 2 for what the user can fix, 1 for other failures."""
+    """Run one command. Returns its exit code; see `exits`."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     # A terminal that cannot show a character is no reason to fail.
     for stream in (sys.stdout, sys.stderr):
@@ -41,10 +44,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILURE
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        _print_end("interrupted", INTERRUPTED, args)
         return INTERRUPTED
     except Exception as error:
-        return _fail(error, is_debug=args.debug)
+        return _fail(error, args)
     return code
 
 
@@ -58,7 +61,7 @@ def _parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
     parser.add_argument("--debug", action="store_true", help="show tracebacks")
     commands = Commands(parser)
     _add_run(commands)
-    for module in (validate, plan, stop, state_commands, plugins, udf):
+    for module in (validate, plan, job_commands, stop, state_commands, plugins, udf):
         module.add_command(commands)
     if next((word for word in arguments if not word.startswith("-")), None) not in commands.names:
         for _ in installed_plugins().hooks.call_each(
@@ -96,7 +99,18 @@ def _add_run(commands: Commands) -> None:
         metavar="N",
         help="how often the job restarts by itself after a failure that may pass (default: %(default)s)",
     )
-    parser.add_argument("--metrics-port", type=port, metavar="PORT", help="serve metrics for Prometheus there")
+    parser.add_argument(
+        "--metrics-port",
+        type=port,
+        metavar="PORT",
+        help="serve metrics for Prometheus there, at /metrics, and whether the job is well, at /live and /ready",
+    )
+    parser.add_argument(
+        "--metrics-bind",
+        default="127.0.0.1",
+        metavar="HOST",
+        help="the address that --metrics-port listens on; 0.0.0.0 for all of this machine (default: %(default)s)",
+    )
     watching.add_arguments(parser)
     parser.set_defaults(command=_run)
 
@@ -114,28 +128,64 @@ def _run(args: argparse.Namespace) -> int:
     return run(args)
 
 
-def _fail(error: Exception, *, is_debug: bool) -> int:
+def _fail(error: Exception, args: argparse.Namespace) -> int:
+    is_debug: bool = args.debug
     if isinstance(error, JobsFailedError):
-        return max(_fail_below(heading, each, is_debug=is_debug) for heading, each in error.failures.items())
+        codes = {_fail_below(heading, each, args) for heading, each in error.failures.items()}
+        # What a supervisor must know of one job is not true of the others.
+        return codes.pop() if len(codes) == 1 else FAILURE
     if isinstance(error, InvalidPipelineError):
         for mistake in error.errors:
-            print_mistake(mistake, is_debug=is_debug)
+            if _log_format(args) is LogFormat.JSON:
+                _print_end(str(mistake), MISTAKE, args)
+            else:
+                print_mistake(mistake, is_debug=is_debug)
         return MISTAKE
     if isinstance(error, PipelineError):
-        print_report(render_mistake(error, is_debug=is_debug), sys.stderr)
+        _print_end(render_mistake(error, is_debug=is_debug), MISTAKE, args)
         return MISTAKE
     if is_debug:
         traceback.print_exception(error)
+    code = exit_code(error)
     if isinstance(error, ArroyoError):
-        print_report(f"arroyo: {error}", sys.stderr)
+        _print_end(f"arroyo: {error}{_advice(error, code)}", code, args)
         if is_debug and isinstance(error, OperatorError):
             print(error.traceback, file=sys.stderr)
-        return MISTAKE if error_domain(error) is Domain.USER else FAILURE
+        return code
     name = type(error).__name__
-    print_report(f"arroyo: {name}: {error}" + ("" if is_debug else " (more with --debug)"), sys.stderr)
-    return FAILURE
+    _print_end(f"arroyo: {name}: {error}" + ("" if is_debug else " (more with --debug)"), code, args)
+    return code
 
 
-def _fail_below(heading: str, error: Exception, *, is_debug: bool) -> int:
-    print(f"\n{heading}", file=sys.stderr)
-    return _fail(error, is_debug=is_debug)
+def _fail_below(heading: str, error: Exception, args: argparse.Namespace) -> int:
+    if _log_format(args) is not LogFormat.JSON:
+        print(f"\n{heading}", file=sys.stderr)
+    return _fail(error, args)
+
+
+def _log_format(args: argparse.Namespace) -> LogFormat | None:
+    """That of the log of a job; None for other commands than `run`."""
+    return LogFormat(args.log_format) if "log_format" in args else None
+
+
+def _print_end(text: str, code: int, args: argparse.Namespace) -> None:
+    """The reason why a command failed; the last line of a job's log, where it has one."""
+    kind = _log_format(args)
+    # What is a mistake is told before there is a log.
+    is_logged = kind is not None and code != MISTAKE and not is_terminal(sys.stderr)
+    # Nobody may be reading.
+    with contextlib.suppress(BrokenPipeError):
+        if kind is LogFormat.JSON or is_logged:
+            line = LogLines(kind or LogFormat.TEXT).render(text, level=ERROR, exit_code=code)
+            print(line, end="", file=sys.stderr, flush=True)
+        else:
+            print_report(text, sys.stderr)
+
+
+def _advice(error: ArroyoError, code: int) -> str:
+    if code != DAMAGED or "arroyo checkpoints repair" in str(error):
+        return ""
+    return (
+        "\n`arroyo checkpoints verify URL` lists what is damaged, and `arroyo checkpoints repair URL` goes back to the "
+        "last checkpoint that is whole"
+    )

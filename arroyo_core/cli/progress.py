@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from types import TracebackType
-from typing import Self, TextIO
+from typing import Any, Self, TextIO
 
 from arroyo_core.cli.formats import format_lag, format_size, format_time
+from arroyo_core.cli.log_lines import WARNING, LogLines
 from arroyo_core.cli.tables import print_rows
 from arroyo_core.cli.terminal import is_terminal
 from arroyo_core.pipeline.plan import Plan
+from arroyo_core.runtime.metric import json_values
 from arroyo_core.runtime.metrics import OperatorMetrics
 from arroyo_core.runtime.results import EpochResult, JobResult
 
 #: A warning that is given epoch after epoch is shown again after so long.
 REPEAT_S = 60.0
+#: How often there is a line where one for each epoch would be too many.
+BRIEF_S = 10.0
 
 
 class ProgressKind(StrEnum):
@@ -27,6 +32,7 @@ class ProgressKind(StrEnum):
 
     LIVE = "live"
     PLAIN = "plain"
+    BRIEF = "brief"
     NONE = "none"
 
 
@@ -36,8 +42,15 @@ class Progress:
     All text for people goes through `write`, so that it does not end up within what a subclass shows.
     """
 
-    def __init__(self, out: TextIO | None = None, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        out: TextIO | None = None,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        lines: LogLines | None = None,
+    ) -> None:
         self.out = out or sys.stderr
+        self.lines = lines or LogLines()
         self._monotonic = monotonic
         #: When each warning was shown last, by operator and topic.
         self._warned_s: dict[tuple[str, str], float] = {}
@@ -60,11 +73,15 @@ class Progress:
             for topic, warning in metrics.warnings.items():
                 if (operator_id, topic) not in self._warned_s:
                     self._warned_s[operator_id, topic] = now_s
-                    self.write(f"warning: {operator_id}: {warning}\n")
+                    self.write(self.lines.render(f"{operator_id}: {warning}", level=WARNING, node=operator_id))
 
     def on_stop_requested(self, text: str) -> None:
         """Called by a signal handler, so that it must not touch what the signal may have come in the middle of."""
-        os.write(self.out.fileno(), f"\n{text}\n".encode())
+        # Nobody may be reading.
+        with contextlib.suppress(OSError):
+            os.write(
+                self.out.fileno(), ("" if self.lines.is_json else "\n").encode() + self.lines.render(text).encode()
+            )
 
     def write(self, text: str) -> int:
         return self.out.write(text)
@@ -82,21 +99,62 @@ class PlainProgress(Progress):
 
     def on_start(self, job: JobResult) -> None:
         if job.resumed_from and not job.is_finished:
-            self.write(f"{job.job_id}: going on after epoch {job.resumed_from}\n")
+            self.write(self.lines.render(f"{job.job_id}: going on after epoch {job.resumed_from}", job=job.job_id))
 
     def on_epoch(self, result: EpochResult, job: JobResult) -> None:
-        self.write(f"{epoch_line(result)}\n")
-        self.flush()
+        self.show([result], job)
         super().on_epoch(result, job)
+
+    def show(self, results: Sequence[EpochResult], job: JobResult) -> None:
+        """Write a line about some epochs."""
+        fields = epochs_fields(results) if self.lines.is_json else {}
+        self.write(self.lines.render(epochs_line(results), event="epochs", job=job.job_id, **fields))
+        self.flush()
+
+
+class BriefProgress(PlainProgress):
+    """The first epoch, then a line in a while for all epochs since the last one, and those left at the end."""
+
+    def __init__(
+        self,
+        out: TextIO | None = None,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        lines: LogLines | None = None,
+    ) -> None:
+        super().__init__(out, monotonic=monotonic, lines=lines)
+        self._held: list[EpochResult] = []
+        self._shown_s: float | None = None
+        self._job: JobResult | None = None
+
+    def on_epoch(self, result: EpochResult, job: JobResult) -> None:
+        self._job = job
+        self._held.append(result)
+        if self._shown_s is None or self._monotonic() - self._shown_s >= BRIEF_S or result.is_final:
+            self._show_held()
+        Progress.on_epoch(self, result, job)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._show_held()
+
+    def _show_held(self) -> None:
+        if self._held and self._job is not None:
+            self.show(self._held, self._job)
+            self._held = []
+            self._shown_s = self._monotonic()
 
 
 def choose_progress(*, is_json: bool, out: TextIO, data: TextIO, environment: Mapping[str, str]) -> ProgressKind:
-    """What to show where nobody said: a live view on a terminal, lines elsewhere, nothing beside JSON.
+    """What to show where nobody said: a live view on a terminal, some lines elsewhere, nothing beside JSON.
 
     Nor is there a live view if `data` goes into a pipe: whoever reads it is likely to write to the same terminal.
     """
     if is_json:
         return ProgressKind.NONE
+    if not out.isatty():
+        return ProgressKind.BRIEF
     return ProgressKind.LIVE if is_terminal(out, environment) and not _is_pipe(data) else ProgressKind.PLAIN
 
 
@@ -107,18 +165,39 @@ def _is_pipe(stream: TextIO) -> bool:
         return False
 
 
-def epoch_line(result: EpochResult) -> str:
-    """An epoch in one line: rows, time, how far event time is, and what its checkpoint took."""
-    rate = result.source_rows / result.duration_s if result.duration_s else 0.0
+def epochs_line(results: Sequence[EpochResult]) -> str:
+    """Epochs in one line: rows, time, how far event time is, and what their checkpoints took."""
+    first, last = results[0], results[-1]
+    rows, duration_s = sum(result.source_rows for result in results), sum(result.duration_s for result in results)
+    rate = rows / duration_s if duration_s else 0.0
+    which = f"epoch {first.epoch:>4}" if len(results) == 1 else f"epochs {first.epoch:>4} to {last.epoch}"
+    checkpoint_bytes = sum(result.checkpoint_bytes for result in results)
     line = (
-        f"epoch {result.epoch:>4}  {result.source_rows:>13,} rows in  {result.duration_s:>6.2f} s  "
-        f"{rate:>12,.0f} rows/s  checkpoint {format_size(result.checkpoint_bytes):>10} in {result.checkpoint_s:.2f} s"
+        f"{which}  {rows:>13,} rows in  {duration_s:>6.2f} s  {rate:>12,.0f} rows/s  "
+        f"checkpoint {format_size(checkpoint_bytes):>10} in {sum(result.checkpoint_s for result in results):.2f} s"
     )
-    if result.backlog:
-        line += f"  {result.backlog:,} rows behind"
-    if result.watermark_us is not None:
-        line += f"  watermark {format_time(result.watermark_us)} (lag {format_lag(result.watermark_us)})"
+    if last.backlog:
+        line += f"  {last.backlog:,} rows behind"
+    if last.watermark_us is not None:
+        line += f"  watermark {format_time(last.watermark_us)} (lag {format_lag(last.watermark_us)})"
     return line
+
+
+def epochs_fields(results: Sequence[EpochResult]) -> dict[str, Any]:
+    """The same for tools: the numbers of the last epoch, with those that add up summed."""
+    added = ("duration_s", "source_rows", "checkpoint_bytes", "checkpoint_s", "commit_s")
+    sums = {name: round(sum(getattr(result, name) for result in results), 6) for name in added}
+    return {"first_epoch": results[0].epoch, **results[-1].summary(), **sums}
+
+
+def show_summary(plan: Plan, job: JobResult, out: TextIO, lines: LogLines) -> None:
+    """What the run came to: a table for people, or a line for tools."""
+    if not lines.is_json:
+        print_summary(plan, job, out)
+        return
+    state = "finished" if job.is_finished else "stopped"
+    out.write(lines.render(f"{job.job_id} {state}", event="end", job=job.job_id, outcome=state, **json_values(job)))
+    out.flush()
 
 
 def print_summary(plan: Plan, job: JobResult, out: TextIO) -> None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 
 from arroyo_core.api.units import DURATION_UNITS
 from arroyo_core.cli.arguments import duration_us, epoch
 from arroyo_core.cli.exits import FAILURE, OK
 from arroyo_core.cli.formats import format_size
+from arroyo_core.cli.job_states import ENDED, read_job_state
 from arroyo_core.cli.options import JSON, TEXT, add_format
 from arroyo_core.errors import ConfigError
 from arroyo_core.pipeline.views.labels import count
+from arroyo_core.runtime.status import leave_stopped
 from arroyo_core.state import ParquetBackend
-from arroyo_core.state.repair import Repair, RepairPlan
+from arroyo_core.state.repair import Repair, RepairError, RepairPlan
 from arroyo_core.state.verification import Verdict, Verifier
 
 #: How long nothing must have been written before a job counts as stopped.
@@ -96,9 +99,10 @@ def repair(backend: ParquetBackend, args: argparse.Namespace) -> int:
     folder = None
     if args.yes and not plan.is_empty:
         if not args.force:
-            repairer.check_quiet(args.quiet_for)
+            _check_ended(repairer, backend, args.quiet_for)
         plan = repairer.carry_out(orphan_age_us=args.orphans_older_than)
         folder = repairer.damaged_folder()
+        leave_stopped(backend)
     is_done = plan.is_empty or args.yes
     if args.format == JSON:
         answer = {"job": backend.job_id, "is_needed": not plan.is_empty, "is_done": is_done, "moved_to": folder}
@@ -110,6 +114,18 @@ def repair(backend: ParquetBackend, args: argparse.Namespace) -> int:
         if not is_done:
             print("nothing is changed: add --yes to do it")
     return OK if is_done else FAILURE
+
+
+def _check_ended(repairer: Repair, backend: ParquetBackend, quiet_us: int) -> None:
+    """Raise `RepairError` unless the driver has ended; of one that did not say so, unless it was quiet for long."""
+    found = read_job_state(backend, now_us=time.time_ns() // 1000)
+    if found.is_running:
+        raise RepairError(
+            f"job {found.job!r} runs (pid {found.pid} on {found.host}): stop it with `arroyo stop`, or add --force to "
+            "take the job away from it"
+        )
+    if found.state not in ENDED:
+        repairer.check_quiet(quiet_us)
 
 
 def _plan_json(plan: RepairPlan) -> dict[str, object]:

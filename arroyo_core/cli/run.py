@@ -12,9 +12,19 @@ from contextlib import ExitStack, contextmanager
 from types import FrameType
 from typing import Any
 
+from arroyo_core.cli.exits import OK
 from arroyo_core.cli.json_output import JsonOutput
+from arroyo_core.cli.lasting_streams import lasting_streams
+from arroyo_core.cli.log_lines import LogFormat, LogFormatter, LogLines
 from arroyo_core.cli.options import JSON, given_parameters, spark_conf
-from arroyo_core.cli.progress import PlainProgress, Progress, ProgressKind, choose_progress, print_summary
+from arroyo_core.cli.progress import (
+    BriefProgress,
+    PlainProgress,
+    Progress,
+    ProgressKind,
+    choose_progress,
+    show_summary,
+)
 from arroyo_core.cli.start import start_options
 from arroyo_core.errors import PluginError
 from arroyo_core.pipeline.plan import Plan
@@ -30,10 +40,28 @@ from arroyo_core.spark.session import leave_spark, start_spark
 from arroyo_core.spark.target import resolve_target
 from arroyo_core.state import default_warm_cache
 
+logger = logging.getLogger(__name__)
+
 
 def run(args: argparse.Namespace) -> int:
     """Run `args.file`; text for people goes to stderr, what sinks print or the JSON that is asked for to stdout."""
-    log = set_up_logging(is_debug=args.debug)
+    with job_log(args) as lines:
+        return _run_file(args, lines)
+
+
+@contextmanager
+def job_log(args: argparse.Namespace) -> Iterator[LogLines]:
+    """How to write what is told about jobs. Whoever reads stdout or stderr may stop doing so: the jobs go on."""
+
+    def on_closed(name: str) -> None:
+        logger.warning("nobody reads %s any more: what is printed there from now on is dropped", name)
+
+    with lasting_streams(on_closed):
+        yield LogLines(LogFormat(args.log_format))
+
+
+def _run_file(args: argparse.Namespace, lines: LogLines) -> int:
+    log = set_up_logging(lines, is_debug=args.debug)
     conf = spark_conf(args)
     options = start_options(args)
     pipeline = Pipeline.from_yaml(
@@ -45,8 +73,10 @@ def run(args: argparse.Namespace) -> int:
     start = pipeline.check_start(options)
     is_json = args.format == JSON
     kind = args.progress or choose_progress(is_json=is_json, out=sys.stderr, data=sys.stdout, environment=os.environ)
-    progress = open_progress(ProgressKind(kind), pipeline.plan, pipeline.plugins)
-    if args.progress == ProgressKind.LIVE and type(progress) is PlainProgress:
+    if lines.is_json and kind == ProgressKind.LIVE:
+        kind = ProgressKind.PLAIN
+    progress = open_progress(ProgressKind(kind), pipeline.plan, pipeline.plugins, lines=lines)
+    if args.progress == ProgressKind.LIVE and type(progress) is PlainProgress and not lines.is_json:
         print(_missing_live_view(), file=sys.stderr)
     log.setStream(progress)
     with ExitStack() as resources:
@@ -59,8 +89,8 @@ def run(args: argparse.Namespace) -> int:
         if json_output is not None:
             json_output.on_end(result)
     if kind != ProgressKind.NONE:
-        print_summary(pipeline.plan, result, sys.stderr)
-    return 0
+        show_summary(pipeline.plan, result, sys.stderr, lines)
+    return OK
 
 
 def finished_before(start: Start | None, options: StartOptions, plan: Plan) -> JobResult | None:
@@ -84,12 +114,13 @@ def _run(
     stop = StopSignal()
     with ExitStack() as resources:
         if args.metrics_port is not None:
-            resources.enter_context(MetricsServer(metrics, args.metrics_port))
+            resources.enter_context(MetricsServer(metrics, args.metrics_port, host=args.metrics_bind))
         spark, executor = None, None
         if args.in_process:
             executor = LocalExecutor(pipeline.plugins, cache=default_warm_cache())
         else:
-            print(f"{plan.job_id}: starting Spark ({resolve_target(args.master, conf)})", file=sys.stderr, flush=True)
+            started = f"{plan.job_id}: starting Spark ({resolve_target(args.master, conf)})"
+            print(progress.lines.render(started), end="", file=sys.stderr, flush=True)
             spark = start_spark(plan.job_id, master=args.master, conf=conf, is_quiet=not args.debug, workers=plan.width)
             resources.callback(leave_spark, spark)
         resources.enter_context(stopping(stop, progress))
@@ -105,12 +136,14 @@ def _run(
         )
 
 
-def open_progress(kind: ProgressKind, plan: Plan, plugins: PluginSet) -> Progress:
+def open_progress(kind: ProgressKind, plan: Plan, plugins: PluginSet, *, lines: LogLines | None = None) -> Progress:
     """What shows the run; lines where no plugin has a live view."""
     if kind is ProgressKind.NONE:
-        return Progress()
+        return Progress(lines=lines)
+    if kind is ProgressKind.BRIEF:
+        return BriefProgress(lines=lines)
     live = _live_view(plan, plugins) if kind is ProgressKind.LIVE else None
-    return live if live is not None else PlainProgress()
+    return live if live is not None else PlainProgress(lines=lines)
 
 
 def _live_view(plan: Plan, plugins: PluginSet) -> Progress | None:
@@ -132,10 +165,10 @@ def _missing_live_view() -> str:
     return f"arroyo: no live view is installed{hint}; a line for each epoch instead"
 
 
-def set_up_logging(*, is_debug: bool) -> logging.StreamHandler[Any]:
+def set_up_logging(lines: LogLines, *, is_debug: bool) -> logging.StreamHandler[Any]:
     """Our own warnings are shown; those of libraries, which come with tracebacks, only with `--debug`."""
     shown: logging.StreamHandler[Any] = logging.StreamHandler(sys.stderr)
-    shown.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+    shown.setFormatter(LogFormatter(lines))
     if is_debug:
         logging.basicConfig(level=logging.DEBUG, handlers=[shown])
         return shown

@@ -10,18 +10,19 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, redirect_stdout
 from typing import TextIO
 
+from arroyo_core.cli.exits import OK
 from arroyo_core.cli.failures import JobsFailedError
-from arroyo_core.cli.job_lines import name_job
+from arroyo_core.cli.job_lines import JsonLines, name_job, named_progress
 from arroyo_core.cli.job_run import JobRun
 from arroyo_core.cli.job_set import SetJob, StopSignals, run_jobs
+from arroyo_core.cli.log_lines import LogLines
 from arroyo_core.cli.options import JSON, spark_conf
 from arroyo_core.cli.planned_jobs import PlannedJob, plan_jobs
 from arroyo_core.cli.progress import Progress, ProgressKind, choose_progress
-from arroyo_core.cli.run import set_up_logging, stopping
+from arroyo_core.cli.run import job_log, set_up_logging, stopping
 from arroyo_core.cli.start import start_options
 from arroyo_core.cli.tables import print_rows
-from arroyo_core.runtime.merged_metrics import MergedMetrics
-from arroyo_core.runtime.prometheus import MetricsServer
+from arroyo_core.runtime.prometheus import MergedMetrics, MetricsServer
 from arroyo_core.runtime.start import StartError, StartOptions
 from arroyo_core.spark.session import leave_spark, start_spark
 from arroyo_core.spark.shuffles import Spark
@@ -36,7 +37,12 @@ def run_many(args: argparse.Namespace, files: Sequence[str]) -> int:
 
     Text for people goes to stderr, what sinks print or the JSON that is asked for to stdout.
     """
-    log = set_up_logging(is_debug=args.debug)
+    with job_log(args) as lines:
+        return _run_files(args, files, lines)
+
+
+def _run_files(args: argparse.Namespace, files: Sequence[str], lines: LogLines) -> int:
+    log = set_up_logging(lines, is_debug=args.debug)
     log.addFilter(name_job)
     conf = spark_conf(args)
     _check_flags(args, files)
@@ -45,25 +51,27 @@ def run_many(args: argparse.Namespace, files: Sequence[str]) -> int:
     kind = args.progress or choose_progress(is_json=is_json, out=sys.stderr, data=sys.stdout, environment=os.environ)
     if args.progress == ProgressKind.LIVE:
         print("arroyo: the live view is for one pipeline; a line for each epoch instead", file=sys.stderr)
+    if kind == ProgressKind.LIVE:
+        kind = ProgressKind.PLAIN
     is_quiet = kind == ProgressKind.NONE
     with ExitStack() as resources:
-        runs = _runs(planned, args, is_quiet=is_quiet, out=sys.stdout if is_json else None)
+        runs = _runs(planned, args, ProgressKind(kind), lines, out=sys.stdout if is_json else None)
         if is_json:
             resources.enter_context(redirect_stdout(sys.stderr))
         if args.metrics_port is not None:
             merged = MergedMetrics([run.metrics for run in runs])
-            resources.enter_context(MetricsServer(merged, args.metrics_port))
+            resources.enter_context(MetricsServer(merged, args.metrics_port, host=args.metrics_bind))
         left = [run for run in runs if not run.has_finished_before()]
         if left:
-            _open_spark(args, conf, left, resources)
+            _open_spark(args, conf, left, lines, resources)
         # Before Spark goes: jobs that are left behind would tell of it.
-        resources.callback(_end, runs, log, is_quiet=is_quiet)
-        resources.enter_context(stopping(StopSignals([run.job for run in left]), Progress()))
+        resources.callback(_end, runs, log, shows_table=not is_quiet and not lines.is_json)
+        resources.enter_context(stopping(StopSignals([run.job for run in left]), Progress(lines=lines)))
         _wait(left)
     failures = {f"{run.job.name} failed:": run.job.error for run in runs if run.job.error is not None}
     if failures:
         raise JobsFailedError(failures)
-    return 0
+    return OK
 
 
 def print_outcomes(jobs: Sequence[SetJob], out: TextIO) -> None:
@@ -102,14 +110,22 @@ def _check_flags(args: argparse.Namespace, files: Sequence[str]) -> None:
 
 
 def _runs(
-    planned: Sequence[PlannedJob], args: argparse.Namespace, *, is_quiet: bool, out: TextIO | None
+    planned: Sequence[PlannedJob], args: argparse.Namespace, kind: ProgressKind, lines: LogLines, *, out: TextIO | None
 ) -> list[JobRun]:
     width = max(len(job.name) for job in planned)
-    return [JobRun(job, max_restarts=args.max_restarts, width=width, is_quiet=is_quiet, out=out) for job in planned]
+    return [
+        JobRun(
+            job,
+            named_progress(job.name, kind, lines, width=width),
+            max_restarts=args.max_restarts,
+            json=JsonLines(job.pipeline.plan, out) if out is not None else None,
+        )
+        for job in planned
+    ]
 
 
 def _open_spark(
-    args: argparse.Namespace, conf: Mapping[str, str], runs: Sequence[JobRun], resources: ExitStack
+    args: argparse.Namespace, conf: Mapping[str, str], runs: Sequence[JobRun], lines: LogLines, resources: ExitStack
 ) -> None:
     """Give all of them one Spark, with room for the tasks of all at once, unless they run in this process."""
     if args.in_process:
@@ -126,7 +142,8 @@ def _open_spark(
             slots,
             slots,
         )
-    print(f"arroyo: starting Spark ({master}) for {len(runs)} pipelines", file=sys.stderr, flush=True)
+    started = f"arroyo: starting Spark ({master}) for {len(runs)} pipelines"
+    print(lines.render(started), end="", file=sys.stderr, flush=True)
     name = f"{len(runs)} pipelines"
     spark: Spark = start_spark(name, master=master, conf=conf, is_quiet=not args.debug, workers=slots)
     resources.callback(leave_spark, spark)
@@ -141,11 +158,11 @@ def _wait(runs: Sequence[JobRun]) -> None:
         by_name[job.name].on_end(len(runs) - ended)
 
 
-def _end(runs: Sequence[JobRun], log: logging.Handler, *, is_quiet: bool) -> None:
+def _end(runs: Sequence[JobRun], log: logging.Handler, *, shows_table: bool) -> None:
     """Say what became of each; who still runs is told to nobody any more."""
     for run in runs:
         run.close()
     if any(not run.job.has_ended for run in runs):
         log.setLevel(logging.CRITICAL + 1)
-    if not is_quiet:
+    if shows_table:
         print_outcomes([run.job for run in runs], sys.stderr)

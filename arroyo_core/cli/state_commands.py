@@ -6,9 +6,9 @@ import argparse
 import csv
 import json
 import sys
-from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -17,17 +17,17 @@ import pyarrow.parquet as pq
 from arroyo_core.cli.commands import CommandGroup, Commands
 from arroyo_core.cli.exits import OK
 from arroyo_core.cli.formats import format_size
+from arroyo_core.cli.jobs import add_job_arguments, open_backend
 from arroyo_core.cli.options import JSON, TEXT, add_format, add_output
 from arroyo_core.cli.repair import add_repair_arguments, add_verify_arguments, repair, verify
 from arroyo_core.cli.tables import plain_value, print_rows
-from arroyo_core.errors import ConfigError
+from arroyo_core.errors import ConfigError, naming_path
 from arroyo_core.proto.state_pb2 import CheckpointMetadata, DistributionDigest
 from arroyo_core.runtime.udf_changes import ACCEPTED
-from arroyo_core.state import ParquetBackend, StorageProvider, get_storage_provider
+from arroyo_core.state import ParquetBackend
 from arroyo_core.state.fork import forked_from
 from arroyo_core.state.inspection import (
     diff_tables,
-    find_jobs,
     read_table,
     summarize_checkpoints,
     summarize_tables,
@@ -83,14 +83,6 @@ def _add(
         add_format(parser, formats)
     parser.set_defaults(command=command)
     return parser
-
-
-def add_job_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what `open_backend` reads."""
-    parser.add_argument(
-        "url", metavar="URL[#JOB]", help="the pipeline's checkpoint URL, with or without the job's folder"
-    )
-    parser.add_argument("--job", metavar="NAME", help="as #JOB; one of them is needed where several jobs share the URL")
 
 
 def _ls(args: argparse.Namespace) -> int:
@@ -205,29 +197,6 @@ def _diff(args: argparse.Namespace) -> int:
     return _write(diff_tables(*tables), args)
 
 
-def open_backend(args: argparse.Namespace, find: Callable[[StorageProvider], list[str]] = find_jobs) -> ParquetBackend:
-    """The job that the arguments name, or the only one that `find` finds."""
-    url, wanted = args.url, args.job
-    if wanted is None and "#" in url:
-        url, _, wanted = url.rpartition("#")
-    storage = get_storage_provider(url)
-    jobs = find(storage)
-    parent, _, folder = url.rstrip("/").rpartition("/")
-    if not jobs and parent:
-        # The URL may name the job's own folder.
-        storage = get_storage_provider(parent)
-        jobs = [job for job in find(storage) if job == folder]
-    if wanted is not None:
-        if wanted not in jobs:
-            raise ConfigError(f"no checkpoint of job {wanted!r} below {url}", value=wanted, allowed=jobs)
-        return ParquetBackend(storage, wanted)
-    if not jobs:
-        raise ConfigError(f"no checkpoint below {url}", value=url)
-    if len(jobs) > 1:
-        raise ConfigError(f"several jobs share {url}: choose one with --job ({', '.join(jobs)})", allowed=jobs)
-    return ParquetBackend(storage, jobs[0])
-
-
 def _checkpoint(backend: ParquetBackend, epoch: int | None) -> CheckpointMetadata:
     epochs = backend.list_epochs()
     if epoch is None:
@@ -248,10 +217,11 @@ def _write(table: pa.Table, args: argparse.Namespace) -> int:
     if args.format == "parquet":
         if not args.output:
             raise ConfigError("Parquet cannot be printed: give --output FILE")
-        pq.write_table(table, args.output)
+        with naming_path(args.output):
+            pq.write_table(table, args.output)
         return OK
     if args.output:
-        with open(args.output, "w", encoding="utf-8", newline="") as file:  # noqa: PTH123 a path from the user, as given
+        with naming_path(args.output), Path(args.output).open("w", encoding="utf-8", newline="") as file:
             _print_table(table, args.format, file)
         return OK
     _print_table(table, args.format, sys.stdout)

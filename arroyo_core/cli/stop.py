@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 
 from arroyo_core.cli.commands import CommandGroup, Commands
 from arroyo_core.cli.exits import OK
+from arroyo_core.cli.job_states import JobState, read_job_state
+from arroyo_core.cli.jobs import add_job_arguments, open_backend
 from arroyo_core.cli.options import JSON, add_format
-from arroyo_core.cli.state_commands import add_job_arguments, open_backend
 from arroyo_core.runtime.events import StopMode
+from arroyo_core.runtime.status import Life
 from arroyo_core.runtime.stop import StopFile
-from arroyo_core.state.inspection import find_started_jobs, finished_epoch
+from arroyo_core.state.inspection import find_started_jobs
 
 _MODES = {
     StopMode.CHECKPOINT: "end the epoch and commit it (default)",
@@ -41,16 +44,30 @@ def add_command(commands: Commands) -> None:
 def _stop(args: argparse.Namespace) -> int:
     # A job may have to be stopped before it has come to its first checkpoint.
     backend = open_backend(args, find_started_jobs)
-    facts = backend.read_facts()
-    finished = finished_epoch(backend, facts)
-    generation = max(facts.generations)
-    if finished is None:
-        StopFile.at(backend.storage.url, backend.job_id, generation).write(StopMode(args.mode))
+    found = read_job_state(backend, now_us=time.time_ns() // 1000)
+    # Of a driver that cannot be looked up nobody knows: a file for one that is gone stops nothing.
+    is_asked = found.state in (Life.RUNNING, Life.UNKNOWN)
+    if is_asked:
+        StopFile.at(backend.storage.url, backend.job_id, found.generation or 0).write(StopMode(args.mode))
     if args.format == JSON:
-        answer = {"job": backend.job_id, "is_asked": finished is None, "finished_epoch": finished}
-        print(json.dumps({**answer, "generation": generation, "mode": args.mode}, indent=2))
-    elif finished is not None:
-        print(f"{backend.job_id} has finished, at epoch {finished}: there is nothing to stop")
+        finished = found.epoch if found.state == Life.FINISHED else None
+        answer = {"job": backend.job_id, "is_asked": is_asked, "state": found.state, "finished_epoch": finished}
+        print(json.dumps({**answer, "generation": found.generation, "mode": args.mode}, indent=2))
     else:
-        print(f"{backend.job_id}: asked the driver of generation {generation} to stop ({args.mode})")
+        print(_answer(found, args.mode) if is_asked else _refusal(found))
     return OK
+
+
+def _answer(found: JobState, mode: str) -> str:
+    doubt = " (it has not been heard of for a while, and may be gone)" if found.state == Life.UNKNOWN else ""
+    return f"{found.job}: asked the driver of generation {found.generation} to stop ({mode}){doubt}"
+
+
+def _refusal(found: JobState) -> str:
+    how = {
+        Life.FINISHED: f"has finished, at epoch {found.epoch}",
+        Life.STOPPED: f"was stopped, at epoch {found.epoch}",
+        Life.FAILED: f"has failed: {found.error}",
+        Life.DEAD: f"does not run: its driver (pid {found.pid} on {found.host}) is gone",
+    }
+    return f"{found.job} {how.get(Life(found.state), 'does not run')}: there is nothing to stop"

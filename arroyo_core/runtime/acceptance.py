@@ -24,6 +24,7 @@ from arroyo_core.errors import (
 from arroyo_core.pipeline.plan import Chain, Plan
 from arroyo_core.proto import exchange_pb2 as pb
 from arroyo_core.runtime.channels import check_edge
+from arroyo_core.state.failures import DamagedStateError
 from arroyo_core.udf.failures import BundleError, DigestMismatchError, UnsafeBundleError, UntrustedBundleError
 
 #: Errors that say all in their message, and keep their class on the way to the driver.
@@ -31,6 +32,7 @@ _PLAIN_ERRORS: dict[str, type[ArroyoError]] = {
     kind.__name__: kind
     for kind in (
         BundleError,
+        DamagedStateError,
         DataError,
         DigestMismatchError,
         ExchangeError,
@@ -87,6 +89,7 @@ def error_from(report: pb.ChainReport) -> ArroyoError:
             traceback=error.traceback,
             cause_domain=Domain(error.domain),
             cause_retry=RetryHint(error.retry),
+            cause_kind=error.kind,
         )
     kind = _PLAIN_ERRORS.get(error.kind)
     if kind is not None:

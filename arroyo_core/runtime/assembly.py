@@ -89,6 +89,7 @@ class WaveAssembly:
             is_concurrent=environment.is_concurrent,
             incarnation=request.incarnation,
             clock=environment.clock,
+            is_first=request.is_first,
         )
 
     def build(self) -> list[OperatorNode]:

@@ -53,6 +53,7 @@ class Boundary:
             traceback=self._redact(_trace_text(error)),
             cause_domain=error_domain(error),
             cause_retry=retry_hint(error),
+            cause_kind=type(error).__name__,
         )
 
 

@@ -173,6 +173,7 @@ class Job:
     def begin(self) -> None:
         """The first step."""
         self._started_s = time.monotonic()
+        self.result.committed_us = time.time_ns() // 1000
         self._resources.enter_context(self._step_watch)
         self.stop.watch(lambda mode: self._lanes.post(StopRequested(mode)))
         self._handle(Started())
@@ -185,6 +186,7 @@ class Job:
 
     def _handle(self, event: Event) -> None:
         time_ms = self._lanes.time_ms()
+        self.result.active_s = time.monotonic()
         self._log.add(event, time_ms)
         match event:
             case Restored():
@@ -228,6 +230,7 @@ class Job:
                 self.result.is_finished = outcome is Outcome.FINISHED
                 self._log.write_rest(self._backend.generation)
             case Fail(reason):
+                self.result.generation = self._backend.generation
                 self._log.write_rest(self._backend.generation)
                 raise self._error(reason)
 
@@ -286,6 +289,7 @@ class Job:
     def _wait(self, instruction: StartTimer) -> None:
         if instruction.is_restart:
             self.result.restarts += 1
+            self.result.last_error = instruction.reason
             logger.warning(
                 "%s; the job goes on from its last checkpoint in %.1f s",
                 instruction.reason,
@@ -309,6 +313,7 @@ class Job:
             for setting in node.settings:
                 self._log.add_note("SettingChangeAllowed", {"node": node.operator_id, **asdict(setting)})
         self.result.resumed_from = start.parent_epoch
+        self.result.generation = self._backend.generation
         self.result.is_finished = start.checkpoint is not None and start.checkpoint.is_final
         self._stop_file = StopFile.at(self._backend.storage.url, self.plan.job_id, self._backend.generation)
         self._resources.enter_context(StopPoller(self._stop_file, self.stop))

@@ -50,6 +50,12 @@ class OperatorMetrics:
     backlog: int = measured(
         "Rows that a source knows of and has not read", unit="rows", prometheus="arroyo_worker_backlog", key="backlog"
     )
+    cache_bytes: int = measured(
+        "What the warm cache of the host keeps for the subtask",
+        unit="bytes",
+        prometheus="arroyo_worker_cache_bytes",
+        key="cache_bytes",
+    )
     counters: dict[str, int] = field(default_factory=dict)
     #: By topic.
     warnings: dict[str, str] = field(default_factory=dict)

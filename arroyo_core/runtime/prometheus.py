@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import socket
+import threading
+import time
 from collections.abc import Iterable, Mapping, Sequence
+from socketserver import ThreadingMixIn
+from typing import TYPE_CHECKING
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -15,6 +21,12 @@ from arroyo_core.runtime.metric import Metric as Definition
 from arroyo_core.runtime.metrics import OWN_COUNTERS, OWN_COUNTERS_HELP, OperatorMetrics
 from arroyo_core.runtime.results import EpochResult, JobResult
 
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+#: A driver that has done nothing for so many times `checkpoint.timeout` hangs. A stuck epoch is cancelled after one.
+PATIENCE = 2
+
 _OPERATOR_LABELS = ("job_id", "node_id", "operator_name", "subtask_idx")
 
 
@@ -24,12 +36,20 @@ class JobMetrics(Collector):
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._job = JobResult(job_id=plan.job_id)
+        self._has_started = False
+        #: Whether the job of several has ended, in whatever way.
+        self.has_ended = False
         self._last: EpochResult | None = None
         # Replaced as a whole after each epoch: a scrape in another thread sees one state of it.
         self._subtasks: Mapping[tuple[str, int], OperatorMetrics] = {}
 
+    @property
+    def job_id(self) -> str:
+        return self._plan.job_id
+
     def on_start(self, job: JobResult) -> None:
         self._job = job
+        self._has_started = True
 
     def on_epoch(self, result: EpochResult, job: JobResult) -> None:
         subtasks: dict[tuple[str, int], OperatorMetrics] = {}
@@ -37,6 +57,21 @@ class JobMetrics(Collector):
             for key, metrics in totals.items():
                 subtasks.setdefault(key, OperatorMetrics()).add_epoch(metrics)
         self._job, self._last, self._subtasks = job, result, subtasks
+
+    def liveness(self) -> tuple[bool, str]:
+        """Whether the driver itself gets on, and why; a job that restarts by itself, or waits for rows, does."""
+        if not self._has_started:
+            # Spark may be waited for, and storage: nobody can say how long that takes.
+            return True, "the driver is starting"
+        quiet_s = time.monotonic() - self._job.active_s
+        is_live = quiet_s < PATIENCE * self._plan.checkpoint.timeout_ms / 1000
+        return is_live, f"the driver did something {quiet_s:.1f} s ago"
+
+    def readiness(self) -> tuple[bool, str]:
+        """Whether this driver has committed an epoch, and why."""
+        if self._last is None:
+            return False, "no epoch is committed yet"
+        return True, f"epoch {self._last.epoch} is committed"
 
     def collect(self) -> Iterable[Metric]:
         yield from self._job_metrics()
@@ -70,15 +105,48 @@ class JobMetrics(Collector):
         return [self._plan.job_id, node_id, self._plan.nodes[node_id].operator, str(subtask)]
 
 
+class MergedMetrics(Collector):
+    """The metrics of several jobs, each described once, as Prometheus demands; labels tell the jobs apart."""
+
+    def __init__(self, collectors: Sequence[JobMetrics]) -> None:
+        self._collectors = collectors
+
+    def liveness(self) -> tuple[bool, str]:
+        """Whether the drivers of all jobs get on that have not ended."""
+        return _all_well((each.job_id, each.liveness()) for each in self._collectors if not each.has_ended)
+
+    def readiness(self) -> tuple[bool, str]:
+        """Whether every job has committed an epoch, or has ended."""
+        return _all_well((each.job_id, each.readiness()) for each in self._collectors if not each.has_ended)
+
+    def collect(self) -> Iterable[Metric]:
+        merged: dict[str, Metric] = {}
+        for collector in self._collectors:
+            for family in collector.collect():
+                if family.name in merged:
+                    merged[family.name].samples.extend(family.samples)
+                else:
+                    merged[family.name] = family
+        return merged.values()
+
+
+def _all_well(jobs: Iterable[tuple[str, tuple[bool, str]]]) -> tuple[bool, str]:
+    told = list(jobs)
+    return all(is_well for _, (is_well, _) in told), "\n".join(f"{job}: {reason}" for job, (_, reason) in told)
+
+
 def _family(metric: Definition, labels: Sequence[str]) -> CounterMetricFamily | GaugeMetricFamily:
     kind = CounterMetricFamily if metric.kind is Kind.COUNTER else GaugeMetricFamily
     return kind(metric.prometheus, metric.help, labels=labels)
 
 
 class MetricsServer:
-    """Serves what a collector knows at `http://host:port/metrics` between enter and exit."""
+    """Serves what a collector knows at `http://host:port/metrics` between enter and exit.
 
-    def __init__(self, metrics: Collector, port: int, *, host: str = "0.0.0.0") -> None:
+    Beside it `/live` and `/ready`, for supervisors: 200 if it is so, else 503, and why in words.
+    """
+
+    def __init__(self, metrics: JobMetrics | MergedMetrics, port: int, *, host: str = "127.0.0.1") -> None:
         self._metrics = metrics
         self._address = (host, port)
 
@@ -88,12 +156,43 @@ class MetricsServer:
         registry.register(self._metrics)
         host, port = self._address
         try:
-            self._server, self._thread = start_http_server(port, addr=host, registry=registry)
+            family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+            server = type("_Server", (_Server,), {"address_family": family})
+            self._server: WSGIServer = make_server(
+                str(address[0]), port, _application(registry, self._metrics), server, handler_class=_QuietHandler
+            )
         except OSError as error:
-            raise SetupError(f"metrics cannot be served on port {port}: {error.strerror or error}") from error
+            reason = error.strerror or error
+            raise SetupError(f"metrics cannot be served on port {port} of {host}: {reason}") from error
+        self._thread = threading.Thread(target=self._server.serve_forever, name="arroyo-metrics", daemon=True)
+        self._thread.start()
         return self._server.server_port
 
     def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+
+
+class _QuietHandler(WSGIRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        return
+
+
+def _application(registry: CollectorRegistry, metrics: JobMetrics | MergedMetrics) -> WSGIApplication:
+    exposition: WSGIApplication = make_wsgi_app(registry)
+    health = {"/live": metrics.liveness, "/ready": metrics.readiness}
+
+    def serve(environment: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        judge = health.get(environment.get("PATH_INFO", ""))
+        if judge is None:
+            return exposition(environment, start_response)
+        is_well, reason = judge()
+        start_response("200 OK" if is_well else "503 Service Unavailable", [("Content-Type", "text/plain")])
+        return [f"{reason}\n".encode()]
+
+    return serve

@@ -32,6 +32,9 @@ class EpochRequest:
     generation: int = 0
     #: The job's; see `CommitToken`.
     incarnation: str = ""
+    #: Until an epoch of the driver was accepted: state is read from storage, and its checksums are compared, whatever
+    #: a host has kept of it.
+    is_first: bool = False
     #: Set for the last epoch before a stop on request.
     stop: StopMode | None = None
     #: How often a task that runs for long tells where it is; None for never.

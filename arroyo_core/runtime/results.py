@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field
@@ -142,9 +143,29 @@ class JobResult:
         prometheus="arroyo_restarts",
         key="restarts",
     )
+    generation: int = measured(
+        "The generation of this driver: one more than that of the driver before",
+        unit="number",
+        prometheus="arroyo_generation",
+        key="generation",
+    )
+    #: None before the driver has started.
+    committed_us: int | None = measured(
+        "How long ago the last epoch was committed, or the driver started if there was none",
+        unit="seconds",
+        prometheus="arroyo_last_commit_age_seconds",
+        key="committed_us",
+        is_time=True,
+        default=None,
+    )
+    #: Why the job went back to its last checkpoint most lately.
+    last_error: str = ""
+    #: When the driver last did anything, by the monotonic clock.
+    active_s: float = field(default_factory=time.monotonic)
 
     def add(self, result: EpochResult) -> None:
         self.epochs += 1
+        self.committed_us = time.time_ns() // 1000
         self.source_rows += result.source_rows
         self.is_finished = result.is_final
         for operator_id, metrics in result.operators.items():

@@ -10,6 +10,7 @@ from arroyo_core.pipeline.plan import Plan
 from arroyo_core.plugin import PluginSet
 from arroyo_core.proto.state_pb2 import CheckpointMetadata, SubtaskCheckpointMetadata
 from arroyo_core.runtime.assembly import construct
+from arroyo_core.runtime.status import leave_stopped
 from arroyo_core.runtime.tables import OperatorTables, TableOpener
 from arroyo_core.state import ParquetBackend, ResolutionKind, merge_operator_metadata
 from arroyo_core.state.repair import renumber_checkpoint
@@ -40,6 +41,7 @@ def rewrite_state(plan: Plan, plugins: PluginSet, backend: ParquetBackend, node_
     where the newest checkpoint is not committed, or the last one of its job.
     """
     backend.claim_generation()
+    leave_stopped(backend)
     checkpoint = _newest(backend)
     if checkpoint.is_final:
         raise RewriteError(f"job {backend.job_id!r} has finished: nothing reads on from its last checkpoint")

@@ -39,8 +39,8 @@ from arroyo_core.runtime.request import EpochRequest, source_budget
 from arroyo_core.runtime.results import EpochResult, epoch_result
 from arroyo_core.runtime.start import Start, StartOptions, resolve_start
 from arroyo_core.runtime.udf_changes import record_udfs
-from arroyo_core.state import ParquetBackend, merge_operator_metadata
-from arroyo_core.state.failures import StorageError
+from arroyo_core.state import ParquetBackend, merge_operator_metadata, paths
+from arroyo_core.state.failures import DamagedStateError, StorageError
 
 #: An epoch is looked at so many times before it may be given up; its tasks tell as often where they are.
 LOOKS = 10
@@ -103,6 +103,10 @@ class JobSteps:
         #: What the next epoch builds on: the last accepted one, published or not.
         self._base: CheckpointMetadata | None = None
         self._epochs: dict[int, _Epoch] = {}
+        #: The last epoch that this driver knows to be published.
+        self._reached = 0
+        #: Whether an epoch of this driver was accepted.
+        self._has_run = False
         #: An epoch of this driver's own that a failure kept from being finished, and that `restore` completed.
         self.recovered: int | None = None
         #: What `restore`, `publish` or `commit` is at, as a clause; read from other threads.
@@ -120,6 +124,8 @@ class JobSteps:
         if is_restart:
             # Another driver may have been the reason for the restart.
             self._backend.check_turn(start.next_epoch)
+            self._check_kept(start)
+        self._reached = start.parent_epoch
         self._base = start.checkpoint
         self._go_on_in_time(start.checkpoint)
         if start.checkpoint is not None and start.needs_commit:
@@ -147,6 +153,7 @@ class JobSteps:
         result = epoch_result(self._plan, checkpoint, reports, duration_s=duration_s)
         self._epochs[request.epoch] = _Epoch(checkpoint, result, accepted_s)
         self._base = checkpoint
+        self._has_run = True
         return EpochAccepted(
             request.epoch, rows=result.source_rows, duration_ms=int(duration_s * 1000), is_final=is_final
         )
@@ -163,6 +170,7 @@ class JobSteps:
             self._check_turn(epoch)
             raise
         self._options = self._options.after_publication()
+        self._reached = epoch
         return Published(epoch, needs_commit=checkpoint.needs_commit)
 
     def commit(self, epoch: int) -> Committed:
@@ -202,6 +210,7 @@ class JobSteps:
             storage_url=self._backend.storage.url,
             generation=self._backend.generation,
             incarnation=self._backend.incarnation,
+            is_first=not self._has_run,
             stop=instruction.stop,
             beat_ms=max(1, spec.timeout_ms // LOOKS),
             checkpoints={item.operator_metadata.operator_id: item.SerializeToString() for item in base.operators},
@@ -226,6 +235,12 @@ class JobSteps:
         own = last.epoch if last is not None and last.generation == self._backend.generation else None
         self._epochs = {epoch: kept for epoch, kept in self._epochs.items() if epoch == own}
         self.recovered = next(iter(self._epochs), None)
+
+    def _check_kept(self, start: Start) -> None:
+        """Raise rather than go back behind what this driver has published: only somebody else can have removed it."""
+        if start.parent_epoch < self._reached:
+            place = f"{self._backend.storage.url}/{paths.epoch_folder(self._plan.job_id, self._reached)}"
+            raise DamagedStateError(f"{place} was removed while job {self._plan.job_id!r} ran, which goes on from it")
 
     def _check_turn(self, epoch: int) -> None:
         """Raise if another driver has the job: it deletes what this one still reads, and that is no damage."""

@@ -47,6 +47,8 @@ class OperatorTables:
         metadata = self.manager.checkpoint(
             barrier.epoch, barrier.min_epoch, watermark, barrier.then_stop, is_last=is_last
         )
+        if self.ctx is not None:
+            self.ctx.metrics.cache_bytes = self.manager.cache_bytes()
         return metadata.SerializeToString()
 
 
@@ -63,6 +65,7 @@ class TableOpener:
         is_concurrent: bool = False,
         incarnation: str = "",
         clock: Clock | None = None,
+        is_first: bool = False,
     ) -> None:
         self._storage: StorageProvider = get_storage_provider(url)
         self._checkpoints = checkpoints
@@ -71,6 +74,7 @@ class TableOpener:
         self._is_concurrent = is_concurrent
         self._incarnation = incarnation
         self._clock = clock or SystemClock()
+        self._is_first = is_first
 
     def open(
         self, operator: ArrowOperator | SourceOperator, task: TaskInfo, inputs: Sequence[ArroyoSchema]
@@ -88,5 +92,6 @@ class TableOpener:
             is_concurrent=self._is_concurrent,
             incarnation=self._incarnation,
             now_us=self._clock.now_us,
+            reads_storage=self._is_first,
         )
         return OperatorTables(manager, has_tables=bool(tables))

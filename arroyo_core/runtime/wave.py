@@ -223,7 +223,7 @@ def _report_error(
             traceback=error.traceback if isinstance(error, OperatorError) else traceback.format_exc(),
             domain=error_domain(error),
             retry=retry_hint(error),
-            kind=type(error).__name__,
+            kind=error.cause_kind if isinstance(error, OperatorError) else type(error).__name__,
         ),
     )
     return _report_frame(report, environment)

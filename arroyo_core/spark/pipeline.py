@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -16,9 +16,10 @@ from arroyo_core.errors import SetupError
 from arroyo_core.pipeline import plan_pipeline
 from arroyo_core.pipeline.plan import Plan
 from arroyo_core.plugin import PluginSet, installed_plugins
-from arroyo_core.runtime.job import MAX_RESTARTS, Job, JobListener
+from arroyo_core.runtime.job import MAX_RESTARTS, Job, JobListener, Listeners
 from arroyo_core.runtime.results import JobResult
 from arroyo_core.runtime.start import Start, StartOptions, check_start
+from arroyo_core.runtime.status import StatusWriter
 from arroyo_core.runtime.steps import EpochExecutor
 from arroyo_core.runtime.stop import StopSignal
 from arroyo_core.runtime.user_code import BundleOpener, open_pickled, store_pickled
@@ -137,17 +138,22 @@ class Pipeline:
         """
 
         def run_on(executor: EpochExecutor) -> JobResult:
-            with _scratch() as folder:
+            with _scratch() as folder, ExitStack() as resources:
+                url = self.plan.checkpoint.url
+                status = StatusWriter(get_storage_provider(url), self.plan.job_id) if url is not None else None
+                listeners = [each for each in (listener, status) if each is not None]
                 job = Job(
                     store_pickled(self.plan),
                     executor,
                     plugins=self.plugins,
-                    storage_url=self.plan.checkpoint.url or folder.as_uri(),
-                    listener=listener,
+                    storage_url=url or folder.as_uri(),
+                    listener=Listeners(*listeners),
                     stop=stop,
                     start=start,
                     max_restarts=max_restarts,
                 )
+                if status is not None:
+                    resources.enter_context(status).watch(job.result)
                 return job.run()
 
         if executor is not None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from arroyo_core.errors import SetupError
+from arroyo_core.errors import Domain, SetupError
 from arroyo_core.spark.class_archive import archive_options
 from arroyo_core.spark.daemon import MODULE, daemon_environment
 from arroyo_core.spark.java import check_java
@@ -41,10 +41,20 @@ SERIAL_THREADS = 4
 #: What the JVM keeps is small; frames only pass through it, and would fill whatever heap there is.
 _SMALL_HEAP = ("-XX:+NeverActAsServerClassMachine", "-Xms48m")
 
+LOOPBACK = "127.0.0.1"
+LOCAL_ADDRESS_VARIABLE = "SPARK_LOCAL_IP"
+
 CONNECT_PORT = 15002
 MASTER_PORT = 7077
 
 logger = logging.getLogger(__name__)
+
+
+class UnreachableSparkError(SetupError):
+    """Nothing answers where Spark should be; it may, later."""
+
+    domain = Domain.EXTERNAL
+
 
 _SETTINGS = {
     **_BATCHES,
@@ -85,6 +95,7 @@ def start_spark(
         _check_cluster(target.master)
     # A context reads it when it is made. This very interpreter has the plugins; somebody may have chosen another one.
     os.environ["PYSPARK_PYTHON"] = target.python
+    keep_pages_local(target, conf or {})
     _check_driver_python(conf or {})
     from pyspark import SparkConf, SparkContext
 
@@ -183,6 +194,17 @@ def check_whole_pyspark(master: str) -> None:
         )
 
 
+def keep_pages_local(target: Target, conf: Mapping[str, str]) -> None:
+    """Bind the pages of a Spark on this machine to loopback, unless somebody has chosen an address.
+
+    Anybody who reaches them reads settings, and can end jobs. There is no setting for it but this variable, which the
+    JVM reads when it starts; on a cluster it would also be the address that executors know the driver by.
+    """
+    is_chosen = any("spark.driver.bindAddress" in settings for settings in (conf, target.given))
+    if target.is_local and not target.is_submitted and not is_chosen:
+        os.environ.setdefault(LOCAL_ADDRESS_VARIABLE, LOOPBACK)
+
+
 def _check_driver_python(conf: Mapping[str, str]) -> None:
     chosen = conf.get("spark.pyspark.driver.python")
     if chosen and shutil.which(chosen) not in (None, sys.executable):
@@ -229,22 +251,29 @@ def _connect(name: str, target: Target, conf: Mapping[str, str]) -> SparkSession
     except ImportError as error:
         raise SetupError(f"Spark Connect needs more packages: pip install 'arroyo-core[connect]' ({error})") from error
     except Exception as error:
-        raise SetupError(f"Spark Connect at {url} cannot be reached: {_first_line(error)}") from error
+        raise UnreachableSparkError(f"Spark Connect at {url} cannot be reached: {_first_line(error)}") from error
 
 
 def _check_reachable(url: str) -> None:
     """Spark Connect's client would try for ten minutes."""
     error = _connection_error(url, CONNECT_PORT)
     if error is not None:
-        raise SetupError(f"Spark Connect at {url} cannot be reached: {error}") from error
+        raise _unreachable(f"Spark Connect at {url}", error) from error
 
 
 def _check_cluster(url: str) -> None:
     """Spark would try for a minute, and not say why it failed; of several masters one is enough."""
     masters = [f"spark://{address}" for address in url.removeprefix("spark://").split(",")]
     errors = [_connection_error(master, MASTER_PORT) for master in masters]
-    if all(error is not None for error in errors):
-        raise SetupError(f"the Spark master at {url} cannot be reached: {errors[0]}") from errors[0]
+    first = errors[0]
+    if first is not None and all(error is not None for error in errors):
+        raise _unreachable(f"the Spark master at {url}", first) from first
+
+
+def _unreachable(what: str, error: OSError | ValueError) -> SetupError:
+    """What is not an address is a mistake; an address where nobody listens may have a listener later."""
+    kind = UnreachableSparkError if isinstance(error, OSError) else SetupError
+    return kind(f"{what} cannot be reached: {error}")
 
 
 def _connection_error(url: str, default_port: int) -> OSError | ValueError | None:
@@ -263,7 +292,7 @@ def _settings(name: str, target: Target, *, is_quiet: bool) -> dict[str, str]:
     settings["spark.python.daemon.module"] = MODULE
     settings |= _for_workers(daemon_environment())
     if target.is_local:
-        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+        settings |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
     if not target.is_submitted:
         settings["spark.driver.extraJavaOptions"] = " ".join(_jvm_options(target.spark_master, is_quiet=is_quiet))
     return {key: value for key, value in settings.items() if key not in target.given or key == "spark.app.name"}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from arroyo_core.pipeline.plan import Plan
@@ -24,6 +25,9 @@ Spark: TypeAlias = "SparkSession | SparkContext"
 KRYO = "org.apache.spark.serializer.KryoSerializer"
 #: Of a thread: the pool of its jobs.
 POOL = "spark.scheduler.pool"
+
+#: What a stage is called where it is made, for the thread that sets it.
+_CALL_SITE = "callSite.short"
 
 
 class Exchange(Protocol):
@@ -107,8 +111,10 @@ class FrameExchange:
             frames = self._seed(plan.wave_parallelism(0))
             for wave in range(last):
                 width = plan.wave_parallelism(wave + 1)
-                frames = shuffled(frames.mapPartitions(record_function(told[wave], wave, width)), width)
-            return reports_of(frames.mapPartitions(frame_function(told[last], last)).collect())
+                with called(self._context, f"wave_{wave}"):
+                    frames = shuffled(frames.mapPartitions(record_function(told[wave], wave, width)), width)
+            with called(self._context, f"wave_{last}"):
+                return reports_of(collect(frames.mapPartitions(frame_function(told[last], last))))
 
     def close(self) -> None:
         self._office.close()
@@ -128,6 +134,25 @@ class FrameExchange:
         if width not in self._seeds:
             self._seeds[width] = self._context.parallelize([], width)
         return self._seeds[width]
+
+
+@contextmanager
+def called(context: SparkContext, name: str) -> Iterator[None]:
+    """Stages of what is made within have this name in Spark's pages, and not that of a line of ours."""
+    context.setLocalProperty(_CALL_SITE, name)
+    try:
+        yield
+    finally:
+        context.setLocalProperty(_CALL_SITE, None)
+
+
+def collect(frames: RDD[Frame]) -> list[Frame]:
+    """As `RDD.collect`, which would name the last stage after the line that calls it."""
+    from pyspark.util import _load_from_socket
+
+    served = frames.context._jvm.PythonRDD.collectAndServe(frames._jrdd.rdd())
+    with _load_from_socket(served, frames._jrdd_deserializer) as stream:
+        return list(stream)
 
 
 def shuffled(records: RDD[bytes], width: int) -> RDD[Frame]:

@@ -24,7 +24,8 @@ from arroyo_core.state.failures import (
     MissingFileError,
     UnsafePathError,
 )
-from arroyo_core.state.merge import needed_files, operators_by_id, table_files
+from arroyo_core.state.merge import needed_files, operators_by_id
+from arroyo_core.state.metadata_size import check_metadata_size
 from arroyo_core.state.ownership import Ownership
 from arroyo_core.state.protocol import (
     CleanupPlan,
@@ -39,28 +40,6 @@ from arroyo_core.state.protocol import (
     resolve_checkpoint,
 )
 from arroyo_core.state.storage import StorageProvider, StoredFile
-
-#: What the metadata of one checkpoint may take: far below the 2 GiB of a protobuf message, and already slow.
-MAX_METADATA_BYTES = 2**29
-
-
-def check_metadata_size(metadata: CheckpointMetadata) -> None:
-    """Raise `StateError`, with what takes the most, before a checkpoint's metadata is too large for a message."""
-    size_bytes = metadata.ByteSize()
-    if size_bytes <= MAX_METADATA_BYTES:
-        return
-    tables = {
-        f"{operator.operator_metadata.operator_id}.{name}": (table.ByteSize(), len(table_files(table)))
-        for operator in metadata.operators
-        for name, table in operator.table_checkpoint_metadata.items()
-    }
-    largest = sorted(tables.items(), key=lambda item: item[1], reverse=True)[:3]
-    told = ", ".join(f"{name} ({size} bytes, {files} files)" for name, (size, files) in largest)
-    raise StateError(
-        f"job {metadata.job_id!r}: the metadata of epoch {metadata.epoch} has {size_bytes} bytes, and at most "
-        f"{MAX_METADATA_BYTES} are allowed. The largest tables are {told}. Every table of every subtask has files of "
-        "its own: lower the parallelism of these operators, or keep fewer tables"
-    )
 
 
 class BackingStore(ABC):
@@ -181,17 +160,29 @@ class ParquetBackend(BackingStore):
                         )
 
     def check_written(self, metadata: CheckpointMetadata) -> None:
-        """Raise `DamagedStateError` unless what the tasks of an epoch wrote is where this driver looks for it."""
+        """Raise `DamagedStateError` unless all that an epoch refers to is where this driver looks for it.
+
+        What its tasks wrote, what they took over from epochs before, and the checkpoint that it follows: one listing.
+        """
+        needed = referenced_sizes(metadata)
+        listed = {file.path: file.size_bytes for file in self.storage.list(paths.checkpoints_folder(metadata.job_id))}
+        parent = paths.checkpoint_metadata(metadata.job_id, metadata.parent_epoch)
+        # A listing may be a little late on network filesystems.
+        if metadata.parent_epoch and parent not in listed and not self.storage.exists(parent):
+            raise DamagedStateError(self._removed(parent))
         folder = paths.epoch_folder(metadata.job_id, metadata.epoch) + "/"
-        written = {path: size for path, size in referenced_sizes(metadata).items() if path.startswith(folder)}
-        listed = {file.path: file.size_bytes for file in self._list_epoch(metadata.epoch)} if written else {}
-        for path, size_bytes in written.items():
-            # A listing may be a little late on network filesystems.
-            if listed.get(path) != size_bytes and not self._has(path, size_bytes):
-                raise DamagedStateError(
-                    f"a task wrote {self.storage.url}/{path}, and the driver does not find it there: the checkpoint "
-                    "URL must be a place that the driver and all executors share"
-                )
+        for path, size_bytes in needed.items():
+            if listed.get(path) == size_bytes or self._has(path, size_bytes):
+                continue
+            if not path.startswith(folder):
+                raise DamagedStateError(self._removed(path))
+            raise DamagedStateError(
+                f"a task wrote {self.storage.url}/{path}, and the driver does not find it there: the checkpoint "
+                "URL must be a place that the driver and all executors share"
+            )
+
+    def _removed(self, path: str) -> str:
+        return f"{self.storage.url}/{path} was removed or changed while job {self.job_id!r} ran, which needs it"
 
     def load_checkpoint_metadata(self, job_id: str, epoch: int) -> CheckpointMetadata:
         path = paths.checkpoint_metadata(job_id, epoch)
@@ -378,7 +369,7 @@ class ParquetBackend(BackingStore):
             except (DamagedStateError, MissingFileError):
                 continue
             return f"the newest checkpoint that is whole is epoch {epoch} (arroyo checkpoints repair goes back to it)"
-        return "no other checkpoint of the job is whole"
+        return "no other checkpoint of the job is whole (arroyo checkpoints verify lists what is damaged)"
 
     def _check_generation(self, attempt: CheckpointMetadata, *, doing: str = "published") -> int:
         """The newest generation; `FencedError` if it is newer than the attempt's."""

@@ -94,11 +94,14 @@ class WarmCache:
         self._unseen_bytes = 0
         self._next_look_s = 0.0
 
-    def shelf(self, url: str, task: TaskInfo) -> Shelf:
-        """The part of the cache that one subtask of a job, whose state is below `url`, puts its entries in."""
+    def shelf(self, url: str, task: TaskInfo, *, gives_own: bool = False) -> Shelf:
+        """The part of the cache that one subtask of a job, whose state is below `url`, puts its entries in.
+
+        With `gives_own` it gives nothing but what is put into it from now on.
+        """
         job = hashlib.sha256(f"{url}\n{task.job_id}".encode()).hexdigest()[:16]
         operator = hashlib.sha256(task.operator_id.encode()).hexdigest()[:12]
-        return Shelf(self, self.folder / job / operator, task.task_index)
+        return Shelf(self, self.folder / job / operator, task.task_index, gives_own=gives_own)
 
     def load(self, path: Path, name: str, *, is_checked: bool) -> pa.Table | None:
         """The entry at `path`, or None; with `is_checked` its content is read now, whoever did so before."""
@@ -225,8 +228,10 @@ class WarmCache:
 class Shelf:
     """The entries of one subtask, and its way to those of the other subtasks of its operator."""
 
-    def __init__(self, cache: WarmCache, operator_folder: Path, task_index: int) -> None:
+    def __init__(self, cache: WarmCache, operator_folder: Path, task_index: int, *, gives_own: bool = False) -> None:
         self._cache = cache
+        #: The names of the entries that were put since; None where any may be given.
+        self._given: set[str] | None = set() if gives_own else None
         self._operator_folder = operator_folder
         self._task_index = task_index
         self._own = self._folder_of(task_index)
@@ -244,6 +249,8 @@ class Shelf:
         folders = [self._own] if writer in (None, self._task_index) else [self._folder_of(writer), self._own]
         for part in (None, (start, end)):
             name = _entry_name(file, part)
+            if self._given is not None and name not in self._given:
+                continue
             table = None if is_checked else self._cache.recall(name)
             if table is not None:
                 return table
@@ -257,8 +264,16 @@ class Shelf:
         """Keep the rows of `file`, or those of the hashes `part`."""
         epoch, _ = paths.writer_of(file.path)
         name = _entry_name(file, part)
+        if self._given is not None:
+            self._given.add(name)
         self._cache.remember(name, table)
         self._cache.store(self._own / f"{epoch}-{name}{ENTRY_SUFFIX}", table)
+
+    def size_bytes(self) -> int:
+        """What the entries of the subtask take."""
+        with contextlib.suppress(FileNotFoundError), os.scandir(self._own) as found:
+            return sum(entry.stat().st_size for entry in found)
+        return 0
 
     def retain(self, files: Collection[StateFile], *, epoch: int) -> None:
         """Remove what the checkpoint of `epoch`, which refers to `files`, needs no more.

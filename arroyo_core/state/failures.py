@@ -86,6 +86,10 @@ class FencedError(StateError):
     retry = RetryHint.NO_RETRY
 
 
+class RemovedStateError(FencedError):
+    """The state of the job was removed while its driver ran: this driver must stop, and another would start over."""
+
+
 class EpochTakenError(FencedError):
     """Another attempt published the epoch first; resolve the latest checkpoint and go on from there."""
 

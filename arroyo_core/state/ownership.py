@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from arroyo_core.proto.state_pb2 import CheckpointMetadata, GenerationClaim
 from arroyo_core.state import paths
 from arroyo_core.state.envelope import seal, unseal
-from arroyo_core.state.failures import DamagedStateError, FencedError, MissingFileError
+from arroyo_core.state.failures import DamagedStateError, FencedError, MissingFileError, RemovedStateError
 from arroyo_core.state.protocol import JobFacts, derive_incarnation, derive_next_generation
 from arroyo_core.state.storage import StorageProvider
 
@@ -61,9 +61,9 @@ class Ownership:
         try:
             found = self._storage.read(paths.generation_claim(self._job_id, generation))
         except MissingFileError:
-            raise FencedError(
+            raise RemovedStateError(
                 f"job {self._job_id!r}: the claim of this driver (generation {generation}) is gone: {place} was "
-                "removed while it ran; this driver must stop"
+                "removed while it ran; this driver must stop, and a start without a checkpoint begins from the start"
             ) from None
         if found != seal(self._claim):
             raise FencedError(

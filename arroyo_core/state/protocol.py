@@ -197,7 +197,11 @@ def plan_cleanup(
     generations = sorted(
         (generation, path)
         for path in facts.files
-        for generation in (paths.generation_of(job_id, path), paths.stopped_generation_of(job_id, path))
+        for generation in (
+            paths.generation_of(job_id, path),
+            paths.stopped_generation_of(job_id, path),
+            paths.described_generation_of(job_id, path),
+        )
         if generation is not None and generation < max(facts.generations)
     )
     return CleanupPlan(

@@ -104,16 +104,18 @@ class TableManager(StateTables):
         is_concurrent: bool = False,
         now_us: Callable[[], int] = lambda: time.time_ns() // 1000,
         incarnation: str = "",
+        reads_storage: bool = False,
     ) -> TableManager:
         """The tables as of `checkpoint`, for the key range of `task_info`; empty without a checkpoint.
 
         Raises `IncompatibleCheckpointError` if the checkpoint has a table that is not declared, or
         declares one otherwise. A newly declared table starts empty. With a `cache` (see
-        `default_warm_cache`) files that this host has written or read are not read again. The `pool` reads and
-        writes several files at once; without one, the threads of the process. `incarnation` is the job's.
+        `default_warm_cache`) files that this host has written or read are not read again, unless `reads_storage`:
+        then only what is written now is taken from there. The `pool` reads and writes several files at once; without
+        one, the threads of the process. `incarnation` is the job's.
         """
         files = _check_compatible(task_info, tables, checkpoint) if checkpoint is not None else {}
-        shelf = cache.shelf(storage.url, task_info) if cache is not None else None
+        shelf = cache.shelf(storage.url, task_info, gives_own=reads_storage) if cache is not None else None
         if shelf is not None and checkpoint is not None:
             live = [file for table in files.values() for file in table]
             shelf.retain(live, epoch=checkpoint.operator_metadata.epoch)
@@ -290,6 +292,10 @@ class TableManager(StateTables):
             operator.subtask_index = task.task_index
             ParquetBackend(self._access.storage, task.job_id).write_operator_checkpoint_metadata(operator)
         return metadata
+
+    def cache_bytes(self) -> int:
+        """What this host keeps of the tables."""
+        return self._access.cache.size_bytes() if self._access.cache is not None else 0
 
     def start_compaction(self, epoch: int) -> None:
         """Begin to merge old files in another thread, beside the epoch; the checkpoint takes what comes of it.

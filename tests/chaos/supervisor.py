@@ -23,7 +23,7 @@ MAX_FAILURES = 5
 FENCED = "this driver must stop"
 
 #: What a driver says about an epoch that it has committed.
-EPOCH = re.compile(r"^epoch +\d+ ", re.MULTILINE)
+EPOCH = re.compile(r"\bepochs? +\d+ ")
 
 
 class DriverFailedError(Exception):

@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-EPOCH_LINE = re.compile(r"epoch +\d+ ")
+EPOCH_LINE = re.compile(r"\S+Z epoch +\d+ ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,8 @@ def run_until_epochs(
     path: Path, epochs: int, *arguments: str, master: str = "local[2]", number: signal.Signals = signal.SIGTERM
 ) -> Ended:
     """Start `arroyo run`, send the signal after so many epochs of this run, and wait for its end."""
-    command = [str(Path(sys.executable).with_name("arroyo")), "run", str(path), "--master", master, *arguments]
+    arroyo = str(Path(sys.executable).with_name("arroyo"))
+    command = [arroyo, "run", str(path), "--master", master, "--progress", "plain", *arguments]
     lines = []
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=path.parent

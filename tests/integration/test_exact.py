@@ -171,12 +171,13 @@ nodes:
 def test_ctrl_c_ends_the_epoch_cleanly_and_every_row_counts_once(tmp_path):
     path = write(tmp_path, ENDLESS, interval="1s", out=tmp_path / "out")
     command = [str(Path(sys.executable).with_name("arroyo")), "run", str(path), "--master", "local[2]"]
+    command += ["--progress", "plain"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
         assert process.stderr is not None
         lines = []
         for line in process.stderr:
             lines.append(line)
-            if line.startswith("epoch    3"):
+            if "Z epoch    3 " in line:
                 process.send_signal(signal.SIGINT)
         process.wait(timeout=120)
     text = "".join(lines)
@@ -202,7 +203,7 @@ def test_a_second_ctrl_c_stops_at_once_and_commits_nothing(tmp_path):
         lines = []
         for line in process.stderr:
             lines.append(line)
-            if line.startswith("stopping after this epoch"):
+            if "Z stopping after this epoch" in line:
                 process.send_signal(signal.SIGINT)
         process.wait(timeout=120)
     text = "".join(lines)

@@ -13,6 +13,8 @@ from arroyo_core.cli.diagnostics import render_mistake
 from arroyo_core.cli.main import main
 from arroyo_core.errors import ExternalError, Location, OperatorError, PipelineError, SetupError
 from arroyo_core.plugin import PluginReport, PluginSet
+from arroyo_core.runtime.watch import EpochTimeoutError
+from arroyo_core.state.failures import DamagedStateError, EpochTakenError, FencedError, RemovedStateError
 
 GOOD = """\
 name: good
@@ -218,6 +220,16 @@ def test_debug_may_stand_before_the_command(runs):
         (ValueError("what is this"), 1, "arroyo: ValueError: what is this (more with --debug)"),
         (OperatorError("boom", operator_id="a", subtask=0, epoch=1, traceback="deep"), 2, "operator 'a', subtask 0"),
         (KeyboardInterrupt(), 130, "interrupted"),
+        (FencedError("generation 2 owns the job now"), 3, "arroyo: generation 2 owns the job now"),
+        (EpochTakenError("taken"), 3, "arroyo: taken"),
+        (DamagedStateError("a file is cut"), 4, "`arroyo checkpoints repair URL` goes back to the last checkpoint"),
+        (RemovedStateError("the folder is gone"), 4, "arroyo: the folder is gone"),
+        (EpochTimeoutError("epoch 7 made no progress"), 5, "arroyo: epoch 7 made no progress"),
+        (
+            OperatorError("cut", operator_id="a", subtask=0, epoch=1, traceback="", cause_kind="DamagedStateError"),
+            4,
+            "operator 'a', subtask 0",
+        ),
     ],
 )
 def test_errors_become_exit_codes_without_a_traceback(runs, capsys, error, code, shown):
@@ -310,7 +322,7 @@ def test_help_lists_commands_by_purpose(capsys):
         main(["--help"])
     found = headings(capsys.readouterr().out)
     assert list(found) == [*list(CommandGroup)[:-1], "options"]
-    assert found["run jobs"] == ["run", "stop"]
+    assert found["run jobs"] == ["run", "ps", "status", "stop"]
     assert {"checkpoints", "state", "dlq", "kafka"} == set(found["look into state and output"])
 
 

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import logging
 import signal
 import subprocess
@@ -17,8 +18,7 @@ from arroyo_core.cli.job_lines import name_job
 from arroyo_core.cli.job_set import Outcome, SetJob, run_jobs
 from arroyo_core.cli.main import main
 from arroyo_core.runtime.job_threads import start_job_thread
-from arroyo_core.runtime.merged_metrics import MergedMetrics
-from arroyo_core.runtime.prometheus import JobMetrics
+from arroyo_core.runtime.prometheus import JobMetrics, MergedMetrics
 
 from ...waiting import wait_until
 
@@ -65,7 +65,8 @@ def run(*arguments):
 
 
 def error_of(capsys):
-    return capsys.readouterr().err
+    """What was said, without the times of lines."""
+    return re.sub(r"^\d{4}-\S+Z ", "", capsys.readouterr().err, flags=re.MULTILINE)
 
 
 @pytest.mark.usefixtures("own_logging")
@@ -75,7 +76,7 @@ def test_all_pipelines_of_a_folder_run_and_are_told_by_their_names(write, number
     write("one", file="one_test.yaml", change=("nodes", "no nodes at all"))
     write("one", file="_part.yaml", change=("nodes", "no nodes at all"))
     (tmp_path / "pipelines" / "notes.txt").write_text("no pipeline")
-    assert run(str(tmp_path / "pipelines")) == OK
+    assert run(str(tmp_path / "pipelines"), "--progress", "plain") == OK
     assert (numbers("one"), numbers("other_one")) == (list(range(60)), list(range(40)))
     lines = error_of(capsys).splitlines()
     assert sum(line.startswith("one:       epoch ") for line in lines) >= 3
@@ -95,7 +96,7 @@ def test_one_that_fails_for_good_is_told_at_once_and_at_the_end_and_the_others_g
     told = error_of(capsys)
     at_once, _, table = told.partition("\njob ")
     table, _, at_the_end = table.partition("\nbroken failed:\n")
-    assert "broken: failed; 1 other runs on: operator 'checked', subtask 0, epoch 3" in at_once
+    assert "error: broken: failed; 1 other runs on: operator 'checked', subtask 0, epoch 3" in at_once
     assert "broken  failed " in table
     assert "whole   finished " in table
     assert "arroyo: operator 'checked', subtask 0, epoch 3" in at_the_end
@@ -198,7 +199,9 @@ class Command:
         self._log = folder / "stderr"
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "arroyo_core", "run", *files, "--in-process"], stderr=log, cwd=folder
+                [sys.executable, "-m", "arroyo_core", "run", *files, "--in-process", "--progress", "plain"],
+                stderr=log,
+                cwd=folder,
             )
 
     @property

@@ -174,13 +174,13 @@ def test_without_a_live_view_a_terminal_gets_lines(terminal, pipeline):
     blocked = {"ARROYO_BLOCK_PLUGINS": "arroyo-devtools", "NO_COLOR": "1"}
     shown = terminal("run", pipeline(), environment=blocked)
     assert shown.end() == 0
-    assert len(re.findall(r"(?m)^epoch +\d+ +[\d,]+ rows in ", shown.shown)) >= 3
+    assert len(re.findall(r"(?m)^\S+Z epoch +\d+ +[\d,]+ rows in ", shown.shown)) >= 3
     assert b"\x1b" not in shown.raw
     assert b"no live view" not in shown.raw
     asked = terminal("run", pipeline(), "--fresh", "--force", "--progress", "live", environment=blocked, columns=200)
     assert asked.end() == 0
     assert "no live view is installed: it is in arroyo-devtools (pip install arroyo-devtools)" in asked.shown
-    assert re.search(r"(?m)^epoch +\d+ ", asked.shown)
+    assert re.search(r"(?m)^\S+Z epoch +\d+ ", asked.shown)
 
 
 class Views:
@@ -216,10 +216,10 @@ def test_two_live_views_are_an_error_that_names_both():
         open_progress(ProgressKind.LIVE, None, plugins_with("view"))
 
 
-def test_pipes_get_a_line_for_each_epoch(own_logging, pipeline, capfd):
-    assert main(["run", pipeline(), "--in-process"]) == 0
+def test_plain_progress_is_a_line_for_each_epoch(own_logging, pipeline, capfd):
+    assert main(["run", pipeline(), "--in-process", "--progress", "plain"]) == 0
     shown = capfd.readouterr()
-    assert len(re.findall(r"(?m)^epoch +\d+ +[\d,]+ rows in ", shown.err)) >= 3
+    assert len(re.findall(r"(?m)^20\d\d-\d\d-\d\dT[\d:.]+Z epoch +\d+ +[\d,]+ rows in ", shown.err)) >= 3
     assert "\x1b" not in shown.err
     assert "watched finished: " in shown.err
     assert len([json.loads(line) for line in shown.out.splitlines()]) == 6
@@ -272,6 +272,8 @@ def test_the_fields_of_the_json_are_these(own_logging, pipeline, capfd):
         "epochs",
         "resumed_from",
         "restarts",
+        "generation",
+        "committed_us",
         "duration_s",
         "source_rows",
         "operators",
@@ -287,6 +289,7 @@ def test_the_fields_of_the_json_are_these(own_logging, pipeline, capfd):
         "busy_s",
         "counters",
         "backlog",
+        "cache_bytes",
     }
     assert [item["node"] for item in epoch["operators"]] == ["numbers", "few", "out"]
     assert set(epoch["operators"][0]) == totals | {"busy_share", "state_bytes", "watermark_us", "warnings"}
@@ -333,7 +336,7 @@ class Stream(io.StringIO):
         (True, "xterm", False, ProgressKind.LIVE),
         (True, "dumb", False, ProgressKind.PLAIN),
         (True, None, False, ProgressKind.PLAIN),
-        (False, "xterm", False, ProgressKind.PLAIN),
+        (False, "xterm", False, ProgressKind.BRIEF),
         (True, "xterm", True, ProgressKind.NONE),
     ],
 )

@@ -110,7 +110,7 @@ def test_an_outage_of_several_epochs_is_shown_and_loses_no_row(lab, feed):
     assert result.operators["feed"].counters["retries"] >= 1
     (screen,) = screens
     assert [epoch.source_rows for epoch in screen.epochs][1:4] == [0, 0, 0]
-    shown = screen.out.getvalue().splitlines()
+    shown = shown_on(screen)
     assert shown[0].startswith("warning: feed: the feed refuses connections; failing since 2")
     # One line for three epochs, and one when it is over.
     assert [line.partition(",")[0] for line in shown[1:]] == ["warning: feed: works again"]
@@ -130,6 +130,11 @@ def test_past_a_limit_the_job_ends_and_says_why(lab, feed):
     )
     with pytest.raises(OperatorError, match=r"the feed refuses connections; failing since .*: given up"):
         job.run()
+
+
+def shown_on(screen):
+    """Its lines, without their times."""
+    return [line.partition(" ")[2] for line in screen.out.getvalue().splitlines()]
 
 
 def epoch_with(*warnings, operator="feed"):
@@ -157,7 +162,7 @@ def test_a_lasting_warning_is_shown_again_as_it_is_then_and_not_in_every_epoch()
         screen.on_epoch(epoch_with(("outage", f"down for {step}")), None)
         if len(screen.out.getvalue()) > before:
             shown_s.append(now[0])
-    assert screen.out.getvalue().splitlines()[:2] == ["warning: feed: down for 0", "warning: feed: down for 300"]
+    assert shown_on(screen)[:2] == ["warning: feed: down for 0", "warning: feed: down for 300"]
     assert shown_s[0] == 0
     assert all(REPEAT_S <= later - earlier < REPEAT_S + 0.3 for earlier, later in pairwise(shown_s))
     assert len(shown_s) == 4
@@ -168,7 +173,7 @@ def test_warnings_of_other_topics_and_operators_are_shown_at_once():
     for _ in range(2):
         screen.on_epoch(epoch_with(("outage", "down"), (None, "a bad line")), None)
         screen.on_epoch(epoch_with(("outage", "down"), operator="other"), None)
-    assert screen.out.getvalue().splitlines() == [
+    assert shown_on(screen) == [
         "warning: feed: down",
         "warning: feed: a bad line",
         "warning: other: down",

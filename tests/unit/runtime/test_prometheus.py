@@ -1,11 +1,14 @@
 """What a scrape of a job's metrics gives."""
 
+import time
+from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
 
 from arroyo_core.errors import SetupError
-from arroyo_core.runtime.prometheus import JobMetrics, MetricsServer
+from arroyo_core.runtime.prometheus import PATIENCE, JobMetrics, MetricsServer
+from arroyo_core.runtime.results import JobResult
 
 NODES = [
     {"id": "in", "operator": "test.rows", "config": {"count": 20}},
@@ -36,3 +39,54 @@ def test_a_port_that_is_taken_is_named(lab):
     metrics = JobMetrics(lab.plan(NODES))
     with MetricsServer(metrics, 0, host="127.0.0.1") as port, pytest.raises(SetupError, match=f"port {port}"):
         MetricsServer(metrics, port, host="127.0.0.1").__enter__()
+
+
+def ask(port, path):
+    try:
+        with urlopen(f"http://127.0.0.1:{port}{path}") as answer:
+            return answer.status, answer.read().decode()
+    except HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def test_a_job_is_ready_when_it_has_committed_an_epoch(lab):
+    job = lab.job(NODES, checkpoint={"interval": "1h", "rows": 6}, listener=JobMetrics)
+    with MetricsServer(job.listener, 0) as port:
+        assert ask(port, "/ready") == (503, "no epoch is committed yet\n")
+        assert ask(port, "/live")[0] == 200
+        result = job.run()
+        assert ask(port, "/ready") == (200, f"epoch {result.epochs} is committed\n")
+
+
+def test_a_driver_that_does_nothing_for_long_is_not_live(lab):
+    metrics = JobMetrics(lab.plan(NODES, checkpoint={"timeout": "10s"}))
+    with MetricsServer(metrics, 0) as port:
+        assert ask(port, "/live") == (200, "the driver is starting\n")
+        for quiet_s, code in ((10 * PATIENCE - 5, 200), (10 * PATIENCE, 503)):
+            metrics.on_start(JobResult(job_id="lab", active_s=time.monotonic() - quiet_s))
+            assert ask(port, "/live")[0] == code
+
+
+def test_it_listens_on_loopback_unless_told_otherwise(lab):
+    metrics = JobMetrics(lab.plan(NODES))
+    for host, address in ((None, "127.0.0.1"), ("0.0.0.0", "0.0.0.0")):
+        server = MetricsServer(metrics, 0, **({"host": host} if host else {}))
+        with server:
+            assert server._server.server_address[0] == address
+    with pytest.raises(SetupError, match=r"of nowhere\.invalid: "):
+        MetricsServer(metrics, 0, host="nowhere.invalid").__enter__()
+
+
+def test_the_time_since_the_last_commit_is_that_since_the_start_before_there_is_one(lab):
+    job = lab.job(NODES, checkpoint={"interval": "1h", "rows": 6}, listener=JobMetrics)
+    with MetricsServer(job.listener, 0) as port:
+        assert not [name for name in scrape(port) if name.startswith("arroyo_last_commit")]
+        job.begin()
+        job.listener.on_start(job.result)
+        age = 'arroyo_last_commit_age_seconds{job_id="lab"}'
+        job.result.committed_us -= 60_000_000
+        assert float(scrape(port)[age]) >= 60
+        while not job.is_ended:
+            job.step()
+        assert float(scrape(port)[age]) < 60
+        assert scrape(port)['arroyo_generation{job_id="lab"}'] == "1.0"

@@ -1,13 +1,22 @@
 """What is known of a session without starting one."""
 
+import os
 import sys
 from types import SimpleNamespace
 
 import pytest
 
+from arroyo_core.cli import exits
 from arroyo_core.errors import SetupError
 from arroyo_core.spark import session as session_module
-from arroyo_core.spark.session import SERIAL_THREADS, is_one_machine, java_options, start_spark
+from arroyo_core.spark.session import (
+    LOCAL_ADDRESS_VARIABLE,
+    SERIAL_THREADS,
+    is_one_machine,
+    java_options,
+    keep_pages_local,
+    start_spark,
+)
 from arroyo_core.spark.shuffles import session_of
 from arroyo_core.spark.target import GATEWAY_VARIABLE, choose_target
 
@@ -31,16 +40,17 @@ def test_only_a_local_master_of_the_drivers_own_runs_tasks_on_this_machine(modul
 
 
 @pytest.mark.parametrize(
-    ("master", "reason"),
+    ("master", "reason", "code"),
     [
-        ("spark://127.0.0.1:1", "Connection refused"),
-        ("spark://127.0.0.1:1,127.0.0.1:2", "Connection refused"),
-        ("spark://127.0.0.1:port", "port"),
+        ("spark://127.0.0.1:1", "Connection refused", exits.FAILURE),
+        ("spark://127.0.0.1:1,127.0.0.1:2", "Connection refused", exits.FAILURE),
+        ("spark://127.0.0.1:port", "port", exits.MISTAKE),
     ],
 )
-def test_a_master_that_is_not_there_is_told_before_spark_tries_for_a_minute(master, reason):
-    with pytest.raises(SetupError, match=rf"the Spark master at {master} cannot be reached: .*{reason}"):
+def test_a_master_that_is_not_there_is_told_before_spark_tries_for_a_minute(master, reason, code):
+    with pytest.raises(SetupError, match=rf"the Spark master at {master} cannot be reached: .*{reason}") as raised:
         start_spark("job", master=master)
+    assert exits.exit_code(raised.value) == code
 
 
 @pytest.mark.parametrize(
@@ -129,3 +139,23 @@ def test_a_python_for_the_driver_comes_too_late(caplog):
     session_module._check_driver_python({"spark.pyspark.driver.python": "/bin/sh"})
     assert "spark.pyspark.driver.python=/bin/sh has no effect here" in caplog.text
     assert "/bin/sh -m arroyo_core run" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("master", "conf", "environment", "address"),
+    [
+        ("local[2]", {}, {}, "127.0.0.1"),
+        ("local[2]", {}, {"SPARK_LOCAL_IP": "10.0.0.5"}, "10.0.0.5"),
+        ("local[2]", {"spark.driver.bindAddress": "0.0.0.0"}, {}, None),
+        # Executors know the driver by that address.
+        ("spark://host:7077", {}, {}, None),
+        ("local[2]", {}, {GATEWAY_VARIABLE: "1"}, None),
+    ],
+)
+def test_pages_of_a_local_spark_are_for_this_machine_unless_told_otherwise(
+    monkeypatch, master, conf, environment, address
+):
+    monkeypatch.setattr(os, "environ", dict(environment))
+    target = choose_target(master, conf, given={}, source="", environment=environment)
+    keep_pages_local(target, conf)
+    assert os.environ.get(LOCAL_ADDRESS_VARIABLE) == address

@@ -17,12 +17,12 @@ from arroyo_core.ids import FULL_KEY_RANGE, KeyRange
 from arroyo_core.proto.state_pb2 import CheckpointMetadata, OperatorCheckpointMetadata, StateFile, TableType
 from arroyo_core.state import (
     StorageProvider,
-    backend,
     chunks,
     commit_data,
     compaction,
     global_keyed_map,
     global_table_config,
+    metadata_size,
 )
 from arroyo_core.state.codec import encode
 from arroyo_core.state.config import KEY_HASH_COLUMN
@@ -326,7 +326,7 @@ def test_metadata_that_would_be_too_large_is_refused_with_what_takes_the_most(mo
     files = table.expiring_keyed_time.files
     for number in range(50):
         files.add(path=f"job/checkpoints/1/table-{number}", checksum=bytes(32))
-    monkeypatch.setattr(backend, "MAX_METADATA_BYTES", 1000)
+    monkeypatch.setattr(metadata_size, "MAX_METADATA_BYTES", 1000)
     with pytest.raises(
         StateError, match=r"largest tables are wide.rows \(\d+ bytes, 50 files\).*lower the parallelism"
     ):

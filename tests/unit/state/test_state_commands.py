@@ -51,10 +51,16 @@ def test_tools_read_whether_a_job_was_asked_to_stop(tmp_path, capsys):
     backend.claim_generation()
     assert main(["stop", str(tmp_path), "--format", "json"]) == 0
     asked = {"job": "job", "is_asked": True, "finished_epoch": None, "generation": 1, "mode": "checkpoint"}
+    asked["state"] = "unknown"
     assert json.loads(capsys.readouterr().out) == asked
     backend.publish(CheckpointMetadata(job_id="job", epoch=1, is_final=True))
     assert main(["stop", str(tmp_path), "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {**asked, "is_asked": False, "finished_epoch": 1}
+    assert json.loads(capsys.readouterr().out) == {
+        **asked,
+        "is_asked": False,
+        "finished_epoch": 1,
+        "state": "finished",
+    }
 
 
 def test_a_finished_job_is_not_asked_to_stop(tmp_path, capsys):

@@ -16,7 +16,7 @@ from contextlib import closing
 from pathlib import Path
 
 from arroyo_core.api import TaskInfo
-from arroyo_core.errors import Domain, RetryHint, StateError
+from arroyo_core.errors import Domain, RetryHint, StateError, naming_path
 from arroyo_filesystem.location import Location, make_folder, sync_folder
 from arroyo_filesystem.manifests import MANIFEST_FOLDER, Manifest, derive_manifest, encode_manifest
 from arroyo_filesystem.object_stores import is_object_store
@@ -87,7 +87,7 @@ def _write_manifest(location: Location, manifest: Manifest, *, folder: str) -> N
     path = location.child(staged.staged)
     if location.is_local:
         make_folder(Path(path).parent)
-        with Path(path).open("wb") as file:
+        with naming_path(path), Path(path).open("wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

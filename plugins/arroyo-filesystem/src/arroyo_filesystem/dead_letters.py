@@ -12,8 +12,8 @@ import pyarrow as pa
 from arroyo_formats import BadData, BadRow, DamagedFileError
 from arroyo_formats.bad_data import COUNTER, as_text, shown
 
-from arroyo_core.api import SourceContext
-from arroyo_core.errors import DataError
+from arroyo_core.api import SourceContext, dead_letters
+from arroyo_core.errors import DataError, naming_path
 from arroyo_filesystem.source_settings import SourceSettings
 from arroyo_filesystem.staging import StagedStream, Staging, encode_files
 
@@ -87,7 +87,9 @@ class BadLines:
             "text": as_text(bad.text),
             **self._provenance(),
         }
-        self._stream.stream.write(msgspec.json.encode(record) + b"\n")
+        with naming_path(self._stream.path):
+            self._stream.stream.write(msgspec.json.encode(record) + b"\n")
+        self._ctx.count(dead_letters.COUNTER)
 
     def _provenance(self) -> dict[str, object]:
         """Where the line was read, in the words of `arroyo_core.api.dead_letters`."""

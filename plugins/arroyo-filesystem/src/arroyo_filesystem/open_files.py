@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from arroyo_formats import FileWriter
 
+from arroyo_core.errors import naming_path
 from arroyo_filesystem.sink_settings import WrittenFiles
 from arroyo_filesystem.staging import StagedFile, StagedStream, Staging
 
@@ -47,11 +48,12 @@ class OpenFiles:
         file = self._open.get(folder) or self._begin(folder)
         self._open.move_to_end(folder)
         held = file.writer.buffered_bytes()
-        file.writer.write(batch)
-        file.rows += batch.num_rows
-        # A row group is not worth more than the file it is to fill.
-        if file.writer.buffered_bytes() >= self._max_file_bytes:
-            file.writer.flush()
+        with naming_path(file.stream.path):
+            file.writer.write(batch)
+            file.rows += batch.num_rows
+            # A row group is not worth more than the file it is to fill.
+            if file.writer.buffered_bytes() >= self._max_file_bytes:
+                file.writer.flush()
         self._buffered_bytes += file.writer.buffered_bytes() - held
         if file.stream.size() >= self._max_file_bytes:
             self._end(folder)
@@ -83,11 +85,13 @@ class OpenFiles:
     def _end(self, folder: str) -> None:
         file = self._open[folder]
         self._buffered_bytes -= file.writer.buffered_bytes()
-        file.writer.close()
+        with naming_path(file.stream.path):
+            file.writer.close()
         self._closed.append(file.stream.close(file.rows))
         del self._open[folder]
 
     def _flush_largest(self) -> None:
-        largest = max(self._open.values(), key=lambda file: file.writer.buffered_bytes()).writer
-        self._buffered_bytes -= largest.buffered_bytes()
-        largest.flush()
+        largest = max(self._open.values(), key=lambda file: file.writer.buffered_bytes())
+        self._buffered_bytes -= largest.writer.buffered_bytes()
+        with naming_path(largest.stream.path):
+            largest.writer.flush()

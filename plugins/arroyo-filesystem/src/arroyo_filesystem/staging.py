@@ -16,7 +16,7 @@ from typing import BinaryIO, cast
 import msgspec
 
 from arroyo_core.api import TaskInfo
-from arroyo_core.errors import ExternalError
+from arroyo_core.errors import ExternalError, naming_path
 from arroyo_filesystem.location import Location, make_folder, sync_folder
 from arroyo_filesystem.object_stores import is_object_store
 
@@ -71,6 +71,11 @@ class StagedStream:
         #: Up to here the disk has been told to write.
         self._begun_bytes = 0
 
+    @property
+    def path(self) -> str:
+        """Where the file is while it is staged."""
+        return self._location.child(self._staged)
+
     def size(self) -> int:
         """Bytes written so far."""
         return self.stream.tell()
@@ -86,19 +91,20 @@ class StagedStream:
     def close(self, rows: int) -> StagedFile:
         """Make the content durable; the checkpoint that names it comes after."""
         size = self.stream.tell()
-        if self._location.is_local:
-            self.stream.flush()
-            os.fsync(self.stream.fileno())
-        self.stream.close()
-        if self._location.is_local:
-            sync_folder(str(Path(self._location.child(self._staged)).parent))
+        with naming_path(self.path):
+            if self._location.is_local:
+                self.stream.flush()
+                os.fsync(self.stream.fileno())
+            self.stream.close()
+            if self._location.is_local:
+                sync_folder(str(Path(self.path).parent))
         return StagedFile(self._staged, self._final, rows, size)
 
     def abort(self) -> None:
         """Give the file up; it is deleted, or else swept by a later commit."""
         try:
             self.stream.close()
-            self._location.fs.rm_file(self._location.child(self._staged))
+            self._location.fs.rm_file(self.path)
         except (OSError, ExternalError):
             # The sweep at the next commit gets what is left.
             return

@@ -21,7 +21,7 @@ _SECTIONS = (
 def metrics_page() -> str:
     parts = [
         "# Metrics",
-        "Under these names `--metrics-port` shows them to Prometheus, and `arroyo run --output json` prints them: see "
+        "Under these names `--metrics-port` shows them to Prometheus, and `arroyo run --format json` prints them: see "
         "[Watching](../watching.md).",
     ]
     for title, text, owner in _SECTIONS:
