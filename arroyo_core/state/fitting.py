@@ -56,9 +56,7 @@ def _fit(values: Any, wanted: pa.DataType, path: str, names: Mapping[str, str]) 
             source = names.get(inner, field.name)
             place = values.type.get_field_index(source) if source else -1
             columns.append(
-                _fit(values.field(place), field.type, inner, names)
-                if place >= 0
-                else pa.nulls(len(values), field.type)
+                _fit(values.field(place), field.type, inner, names) if place >= 0 else pa.nulls(len(values), field.type)
             )
         return pa.StructArray.from_arrays(
             columns, fields=list(wanted), mask=values.is_null() if values.null_count else None

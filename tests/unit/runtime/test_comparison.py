@@ -22,8 +22,8 @@ from arroyo_core.proto.state_pb2 import (
     TableType,
 )
 from arroyo_core.runtime.declarations import DeclaredOperator
+from arroyo_core.runtime.former_ids import NODES
 from arroyo_core.runtime.plan_changes import (
-    NODES,
     ChangeKind,
     compare_plan,
     describe_drops,
