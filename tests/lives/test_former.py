@@ -57,3 +57,8 @@ def test_a_job_whose_defaults_stood_in_the_code_of_its_operators_goes_on(folder,
 @pytest.mark.parametrize("parallelism", [2, 3])
 def test_a_job_of_the_core_that_had_everything_in_it_goes_on(folder, parallelism):
     check_goes_on(folder, "before-distributions", parallelism=parallelism)
+
+
+@pytest.mark.parametrize("parallelism", [2, 3])
+def test_a_job_whose_tables_had_fixed_columns_goes_on(folder, parallelism):
+    check_goes_on(folder, "fixed-columns", parallelism=parallelism)
