@@ -96,9 +96,9 @@ class ExpiringTimeKeyTable(Table[ExpiringView]):
             for schema in (old.schema, new.schema)
         ]
         facts = [
-            ("columns", *(columns if rules is None else map(sorted, columns))),
             ("key columns", old.key_columns, new.key_columns),
             ("event-time column", old.timestamp_column, new.timestamp_column),
+            ("columns", *(columns if rules is None else map(sorted, columns))),
             ("generational", before.generational, now.generational),
         ]
         for what, found, wanted in facts:
