@@ -79,18 +79,28 @@ def edits_of_aggregates() -> Iterator[Edit]:
             "aggregate sum goes on as aggregate total",
         )
         yield replace(named, former={"total": "sum"})
+        # So late that all windows are open in all lives.
+        open_base, open_both = (subject.nodes(each, lateness="1h") for each in ([COUNT], [COUNT, TOTAL]))
         yield _aggregated(
             "an aggregate is removed, and added again later",
             subject,
-            [both, base, both],
-            subject.answer(total=_readded(subject)),
+            [open_both, open_base, open_both],
+            subject.answer(total=subject.since("sum(v)", part=3, fired=0)),
         )
-        yield _aggregated(
-            "an aggregate has another function, column or filter under its name",
-            subject,
-            [both, subject.nodes([COUNT, {**TOTAL, "filter": "v > 50"}])],
-            says="aggregates sum(v) as total -> sum(v) where v > 50 as total",
-        )
+        for other, says in [
+            ({"filter": "v > 50"}, "aggregates sum(v) as total -> sum(v) where v > 50 as total"),
+            ({"column": "w"}, "aggregates sum(v) as total -> sum(w) as total"),
+            (
+                {"function": "max"},
+                "keeps aggregate total in total__count, total__sum in the checkpoint, and now in total__max",
+            ),
+        ]:
+            yield _aggregated(
+                "an aggregate has another function, column or filter under its name",
+                subject,
+                [both, subject.nodes([COUNT, {**TOTAL, **other}])],
+                says=says,
+            )
         yield _aggregated(
             "a column is added",
             subject,
@@ -181,8 +191,3 @@ def edits_of_aggregates() -> Iterator[Edit]:
         "aggregate total removed",
         name="of changes",
     )
-
-
-def _readded(subject: Aggregated) -> str:
-    """What was sent in the third life, of rows since it began."""
-    return subject.since("sum(v)", part=3, fired=78)

@@ -43,13 +43,18 @@ PARTS = 3
 
 
 def make_orders() -> list[Row]:
-    """Three parts that overlap in time. Key 3 pauses in part 2, key 9 has part 1 only, and key 7 begins in part 2."""
+    """Three parts that overlap in time.
+
+    Key 3 pauses in part 2, key 8 has none of it, key 9 has part 1 only, and key 7 begins in part 2.
+    """
     times = [
         *((1, 2 * i, i % 4) for i in range(30)),
         *((1, t, 9) for t in (1, 3)),
+        (1, 5, 8),
         *((2, 40 + 2 * i, i % 3 if i < 10 else i % 4) for i in range(30)),
         (2, 61, 7),
         *((3, 80 + 2 * i, i % 4) for i in range(30)),
+        (3, 101, 8),
     ]
     return [
         {"part": part, "t": t, "k": k, "n": n, "v": n * 37 % 101, "w": n, "x": 1000 + n, "s": f"s{n}"}

@@ -20,10 +20,10 @@ ORDERS = {"k": "int64", "v": "int64", "w": "int64", "n": "int64"}
 PRICES = {"k": "int64", "p": "int64", "m": "int64"}
 
 
-def stream(table: str, columns: Mapping[str, str]) -> list[Row]:
+def stream(table: str, columns: Mapping[str, str], *, lateness: str = "20s") -> list[Row]:
     """A source, and its event time."""
     config = {"table": table, "columns": [f"{name} {kind}" for name, kind in columns.items()]}
-    timed = node("watermark", table, name=f"{table}_timed", max_lateness="20s")
+    timed = node("watermark", table, name=f"{table}_timed", max_lateness=lateness)
     return [
         {"id": table, "operator": "edits.parts", "parallelism": 1, "config": config},
         {**timed, "parallelism": 1},
@@ -57,6 +57,8 @@ class Aggregated:
         aggregates: Sequence[Row],
         columns: Mapping[str, str] = ORDERS,
         keys: Sequence[str] = ("k",),
+        *,
+        lateness: str = "20s",
         **config: Any,
     ) -> list[Row]:
         settings = {"keys": list(keys), "aggregates": list(aggregates), **self.config, **config}
@@ -64,7 +66,12 @@ class Aggregated:
         if self.is_updating_input:
             before = [node("deduplicate", source, name="last", keys=["k", "n"], keep="last", ttl="0s")]
             source = "last"
-        return [*stream("orders", columns), *before, node(self.operator, source, **settings), sink("subject")]
+        return [
+            *stream("orders", columns, lateness=lateness),
+            *before,
+            node(self.operator, source, **settings),
+            sink("subject"),
+        ]
 
     def answer(self, **results: str) -> str:
         """The groups with these expressions, over all their rows."""
