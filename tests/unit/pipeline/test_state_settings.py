@@ -34,7 +34,10 @@ class Source(SourceOperator):
 
     def state_settings(self, inputs):
         assert list(inputs) == []
-        return {label: dict(value) if hasattr(value, "items") else value for label, value in self.config.items()}
+        return {
+            label: dict(sorted(value.items())) if hasattr(value, "items") else value
+            for label, value in self.config.items()
+        }
 
     def run(self, ctx, collector):
         return SourceFinishType.FINAL
