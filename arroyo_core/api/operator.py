@@ -65,14 +65,16 @@ class _Described(ABC):
         except to read a schema. Raise `ConfigError` with `field=` for a mistake in the config.
         """
 
-    def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str]:
+    def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str | Mapping[str, str]]:
         """The settings without which its tables would be misread: by label, as people are to read them.
 
         Called at plan time, with the types of the inputs (a source has none), and kept in every checkpoint. A job does
         not start from a checkpoint where one of them was another, until a person allows it. So only what the columns of
         a table do not tell, and what would make its rows mean something else: the size of a window, the column of a
         sum; not how often something is sent. Equal settings have equal texts (`1h`, also where `60m` is written), and
-        labels do not depend on settings: one that a checkpoint does not have is not compared.
+        labels do not depend on settings: one that a checkpoint does not have is not compared. A setting of several
+        parts that may come and go, as aggregates do, is a mapping from their names to texts: a part that only one side
+        has is not compared.
         """
         return {}
 

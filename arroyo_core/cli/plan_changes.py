@@ -43,6 +43,8 @@ def comparison_json(
                 "operator": change.operator or None,
                 "verdict": change.kind.value,
                 "reason": change.reason,
+                "was": change.former_id,
+                "notes": list(change.notes),
                 "needs_allow_drop": change.needs_allow_drop,
                 "needs_allow_change": change.needs_allow_change,
                 "changed_settings": [asdict(setting) for setting in change.settings],

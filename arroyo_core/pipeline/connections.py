@@ -19,9 +19,38 @@ def unique_nodes(nodes: Sequence[NodeSpec], mistakes: Mistakes) -> dict[str, Nod
     for node in nodes:
         first = unique.setdefault(node.id, node)
         if first is not node:
-            place = f"line {first.at.line}" if first.at.file == node.at.file else str(first.at)
+            place = _place(first, node)
             mistakes.add(f"a node {node.id!r} is already in {place}: ids must be unique", at=node.at, value=node.id)
     return unique
+
+
+def check_former_ids(nodes: Mapping[str, NodeSpec], mistakes: Mistakes) -> None:
+    """Check that each `was` is the id of a node that is gone, which no other node claims."""
+    claimed: dict[str, NodeSpec] = {}
+    for node in nodes.values():
+        if node.was is None:
+            continue
+        if node.was == node.id:
+            mistakes.add(f"'was' of node {node.id!r} is its own id: leave it out", at=node.was_at, value=node.was)
+        elif node.was in nodes:
+            mistakes.add(
+                f"node {node.id!r} cannot have been {node.was!r}, which is in {_place(nodes[node.was], node)}: that "
+                "node keeps the state",
+                at=node.was_at,
+                value=node.was,
+            )
+        elif claimed.setdefault(node.was, node) is not node:
+            mistakes.add(
+                f"node {claimed[node.was].id!r} in {_place(claimed[node.was], node)} was {node.was!r} already: state "
+                "goes to one node only",
+                at=node.was_at,
+                value=node.was,
+            )
+
+
+def _place(node: NodeSpec, beside: NodeSpec) -> str:
+    """Where a node is, for a message about another one."""
+    return f"line {node.at.line}" if node.at.file == beside.at.file else str(node.at)
 
 
 def resolve_inputs(nodes: Mapping[str, NodeSpec], mistakes: Mistakes) -> dict[str, list[str]]:

@@ -176,19 +176,28 @@ UDF = Section(
     )
 )
 
+_NODE_ID = Text(
+    pattern=ID,
+    mistake="an id begins with a letter or '_' and may hold letters, digits, '_' and '-'",
+    form="An id begins with a letter or '_' and may hold letters, digits, '_' and '-'.",
+    forbidden=r"[^A-Za-z0-9_-]+|^(?=[^A-Za-z_])",
+    is_fixed=True,
+)
+
 NODE = Section(
     (
         Key(
             name="id",
-            form=Text(
-                pattern=ID,
-                mistake="an id begins with a letter or '_' and may hold letters, digits, '_' and '-'",
-                form="An id begins with a letter or '_' and may hold letters, digits, '_' and '-'.",
-                forbidden=r"[^A-Za-z0-9_-]+|^(?=[^A-Za-z_])",
-                is_fixed=True,
-            ),
-            text="The name of the node, unique in the file. State belongs to it: a renamed node starts empty.",
+            form=_NODE_ID,
+            text="The name of the node, unique in the file. State belongs to it: a renamed node starts empty, unless "
+            "it says what it `was`.",
             is_required=True,
+        ),
+        Key(
+            name="was",
+            form=_NODE_ID,
+            text="The id that the node had before: it takes over the state of that one. It may stay or go once there "
+            "is a checkpoint with the new id.",
         ),
         Key(name="operator", form=Other(), text="What the node does: `plugin.operator`.", is_required=True),
         Key(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -68,10 +68,14 @@ class PlannedOperator:
         redact = self.boundary.environment.redact
         settings = {}
         for label, value in (found or {}).items():
-            if not (isinstance(label, str) and isinstance(value, str)):
-                self.boundary.add_fault(f"state_settings() returned {label!r}: {value!r}, and both must be str")
+            is_parts = isinstance(value, Mapping)
+            texts = [label, *value, *value.values()] if is_parts else [label, value]
+            if not all(isinstance(text, str) for text in texts):
+                self.boundary.add_fault(
+                    f"state_settings() returned {label!r}: {value!r}, and must return texts by label, or parts by name"
+                )
                 continue
-            settings[label] = Setting.of(value, text=redact(value))
+            settings[label] = Setting.of_parts(value, redact) if is_parts else Setting.of(value, text=redact(value))
         return settings
 
 

@@ -51,11 +51,16 @@ def _partial(node: Node, operator: PlannedOperator, *, width: int) -> Node | Non
         return None
     return replace(
         node,
-        # No id in a pipeline has a colon in it.
-        id=f"{node.id}:partial",
+        id=partial_id(node.id),
         parallelism=width,
         output_schema=output,
         side_schemas={},
         settings={},
         partial_of=node.id,
+        was=None,
     )
+
+
+def partial_id(node_id: str) -> str:
+    """The id of the node that makes rows fewer in front of another; no id in a pipeline has a colon in it."""
+    return f"{node_id}:partial"

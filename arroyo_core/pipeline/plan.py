@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from arroyo_core.api import ArroyoSchema, Origin
@@ -23,15 +23,31 @@ class Routing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting that state depends on: what may be shown of it, and a digest of it by which it is compared."""
+    """A setting that state depends on: what may be shown of it, and a digest of it by which it is compared.
+
+    One with `parts` has several by name, which may come and go: only those that both sides have are compared.
+    """
 
     text: str
     digest: bytes = field(repr=False)
+    #: None for a setting that is one whole.
+    parts: Mapping[str, Setting] | None = None
 
     @classmethod
     def of(cls, value: str, *, text: str | None = None) -> Setting:
         """`text` is shown instead of the value, where that came from the environment."""
         return cls(value if text is None else text, hashlib.sha256(value.encode()).digest()[:16])
+
+    @classmethod
+    def of_parts(cls, values: Mapping[str, str], redact: Callable[[str], str]) -> Setting:
+        """A setting of several parts; as a whole it is all of them in their order."""
+        parts = {name: cls.of(value, text=redact(value)) for name, value in values.items()}
+        whole = cls.of(_joined(values.values()), text=_joined(part.text for part in parts.values()))
+        return replace(whole, parts=parts)
+
+
+def _joined(texts: Iterable[str]) -> str:
+    return ", ".join(texts) or "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +65,8 @@ class Node:
     side_schemas: Mapping[str, ArroyoSchema] = field(default_factory=dict, repr=False)
     #: By label: the settings without which its state would be misread.
     settings: Mapping[str, Setting] = field(default_factory=dict, repr=False)
+    #: The id under which it has its state in a checkpoint that knows no node of its own id.
+    was: str | None = None
     #: The node for whose operator this one makes the rows fewer, with the same operator name and config.
     partial_of: str | None = None
 

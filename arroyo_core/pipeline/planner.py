@@ -10,7 +10,7 @@ from typing import Required, TypedDict, Unpack
 
 from arroyo_core.api import DisplayableOperator
 from arroyo_core.pipeline.chaining import derive_chains
-from arroyo_core.pipeline.connections import check_connections, resolve_inputs, unique_nodes
+from arroyo_core.pipeline.connections import check_connections, check_former_ids, resolve_inputs, unique_nodes
 from arroyo_core.pipeline.environment import Environment
 from arroyo_core.pipeline.file_keys import MAX_PARALLELISM
 from arroyo_core.pipeline.guarantees import NodeGuarantee
@@ -132,6 +132,7 @@ def _plan(
         for name, node in nodes.items()
     }
     operators = {name: operator for name, operator in constructed.items() if operator is not None}
+    check_former_ids(nodes, mistakes)
     inputs = resolve_inputs(nodes, mistakes)
     check_connections(nodes, inputs, operators, mistakes, installed=plugins.registry.constructors)
     order = topological_order(inputs)
@@ -177,6 +178,7 @@ def _assemble(
             origin=operators[name].boundary.origin,
             side_schemas=typed[name].side_schemas,
             settings=operators[name].settings(typed[name].input_schemas),
+            was=operators[name].spec.was,
         )
         for name in order
     }

@@ -58,6 +58,9 @@ class NodeSpec:
     has_valid_inputs: bool
     config: YamlValue | None
     parallelism: int | None
+    #: The id that the node had before.
+    was: str | None = None
+    was_at: Location | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,7 +254,7 @@ def _read_node(value: YamlValue, index: int, mistakes: Mistakes) -> NodeSpec:
     # Also where it is null: a node needs an id.
     found = read_form(NODE.key("id").form, id_value.value, "'id'", mistakes) if id_value else None
     node_id: str | None = found or None
-    inputs = written.value("inputs")
+    inputs, was = written.value("inputs"), written.value("was")
     read = _read_inputs(inputs, mistakes) if inputs else ()
     return NodeSpec(
         id=node_id or place,
@@ -264,6 +267,8 @@ def _read_node(value: YamlValue, index: int, mistakes: Mistakes) -> NodeSpec:
         has_valid_inputs=None not in read and not is_unresolved(value),
         config=written.value("config"),
         parallelism=written.read("parallelism"),
+        was=written.read("was"),
+        was_at=was.at if was else None,
     )
 
 

@@ -50,22 +50,56 @@ class StateSchema(_message.Message):
     has_keys: bool
     def __init__(self, arrow_schema: _Optional[bytes] = ..., timestamp_column: _Optional[str] = ..., key_columns: _Optional[_Iterable[str]] = ..., has_keys: _Optional[bool] = ...) -> None: ...
 
+class ColumnOwner(_message.Message):
+    __slots__ = ("name", "identity")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    IDENTITY_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    identity: str
+    def __init__(self, name: _Optional[str] = ..., identity: _Optional[str] = ...) -> None: ...
+
+class ColumnRules(_message.Message):
+    __slots__ = ("fixed", "owners", "closed")
+    class OwnersEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: ColumnOwner
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[ColumnOwner, _Mapping]] = ...) -> None: ...
+    FIXED_FIELD_NUMBER: _ClassVar[int]
+    OWNERS_FIELD_NUMBER: _ClassVar[int]
+    CLOSED_FIELD_NUMBER: _ClassVar[int]
+    fixed: _containers.RepeatedScalarFieldContainer[str]
+    owners: _containers.MessageMap[str, ColumnOwner]
+    closed: str
+    def __init__(self, fixed: _Optional[_Iterable[str]] = ..., owners: _Optional[_Mapping[str, ColumnOwner]] = ..., closed: _Optional[str] = ...) -> None: ...
+
 class ExpiringKeyedTimeTableConfig(_message.Message):
-    __slots__ = ("table_name", "description", "retention_us", "generational", "schema")
+    __slots__ = ("table_name", "description", "retention_us", "generational", "schema", "column_rules")
     TABLE_NAME_FIELD_NUMBER: _ClassVar[int]
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
     RETENTION_US_FIELD_NUMBER: _ClassVar[int]
     GENERATIONAL_FIELD_NUMBER: _ClassVar[int]
     SCHEMA_FIELD_NUMBER: _ClassVar[int]
+    COLUMN_RULES_FIELD_NUMBER: _ClassVar[int]
     table_name: str
     description: str
     retention_us: int
     generational: bool
     schema: StateSchema
-    def __init__(self, table_name: _Optional[str] = ..., description: _Optional[str] = ..., retention_us: _Optional[int] = ..., generational: _Optional[bool] = ..., schema: _Optional[_Union[StateSchema, _Mapping]] = ...) -> None: ...
+    column_rules: ColumnRules
+    def __init__(self, table_name: _Optional[str] = ..., description: _Optional[str] = ..., retention_us: _Optional[int] = ..., generational: _Optional[bool] = ..., schema: _Optional[_Union[StateSchema, _Mapping]] = ..., column_rules: _Optional[_Union[ColumnRules, _Mapping]] = ...) -> None: ...
 
 class StateFile(_message.Message):
-    __slots__ = ("path", "size_bytes", "checksum", "rows", "delete_rows", "epoch", "subtask_index", "min_key_hash", "max_key_hash", "min_timestamp_us", "max_timestamp_us", "compaction_generation", "live_key_start", "live_key_end", "live_from_us", "state_version", "footer_checksum", "memory_bytes", "part")
+    __slots__ = ("path", "size_bytes", "checksum", "rows", "delete_rows", "epoch", "subtask_index", "min_key_hash", "max_key_hash", "min_timestamp_us", "max_timestamp_us", "compaction_generation", "live_key_start", "live_key_end", "live_from_us", "state_version", "footer_checksum", "memory_bytes", "part", "column_names")
+    class ColumnNamesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     PATH_FIELD_NUMBER: _ClassVar[int]
     SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
     CHECKSUM_FIELD_NUMBER: _ClassVar[int]
@@ -85,6 +119,7 @@ class StateFile(_message.Message):
     FOOTER_CHECKSUM_FIELD_NUMBER: _ClassVar[int]
     MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
     PART_FIELD_NUMBER: _ClassVar[int]
+    COLUMN_NAMES_FIELD_NUMBER: _ClassVar[int]
     path: str
     size_bytes: int
     checksum: bytes
@@ -104,7 +139,8 @@ class StateFile(_message.Message):
     footer_checksum: bytes
     memory_bytes: int
     part: int
-    def __init__(self, path: _Optional[str] = ..., size_bytes: _Optional[int] = ..., checksum: _Optional[bytes] = ..., rows: _Optional[int] = ..., delete_rows: _Optional[int] = ..., epoch: _Optional[int] = ..., subtask_index: _Optional[int] = ..., min_key_hash: _Optional[int] = ..., max_key_hash: _Optional[int] = ..., min_timestamp_us: _Optional[int] = ..., max_timestamp_us: _Optional[int] = ..., compaction_generation: _Optional[int] = ..., live_key_start: _Optional[int] = ..., live_key_end: _Optional[int] = ..., live_from_us: _Optional[int] = ..., state_version: _Optional[int] = ..., footer_checksum: _Optional[bytes] = ..., memory_bytes: _Optional[int] = ..., part: _Optional[int] = ...) -> None: ...
+    column_names: _containers.ScalarMap[str, str]
+    def __init__(self, path: _Optional[str] = ..., size_bytes: _Optional[int] = ..., checksum: _Optional[bytes] = ..., rows: _Optional[int] = ..., delete_rows: _Optional[int] = ..., epoch: _Optional[int] = ..., subtask_index: _Optional[int] = ..., min_key_hash: _Optional[int] = ..., max_key_hash: _Optional[int] = ..., min_timestamp_us: _Optional[int] = ..., max_timestamp_us: _Optional[int] = ..., compaction_generation: _Optional[int] = ..., live_key_start: _Optional[int] = ..., live_key_end: _Optional[int] = ..., live_from_us: _Optional[int] = ..., state_version: _Optional[int] = ..., footer_checksum: _Optional[bytes] = ..., memory_bytes: _Optional[int] = ..., part: _Optional[int] = ..., column_names: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class StagedFile(_message.Message):
     __slots__ = ("path", "size_bytes", "checksum")
@@ -289,12 +325,23 @@ class DistributionDigest(_message.Message):
     def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., sha256: _Optional[bytes] = ...) -> None: ...
 
 class RecordedSetting(_message.Message):
-    __slots__ = ("text", "digest")
+    __slots__ = ("text", "digest", "parts", "has_parts")
+    class PartsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: RecordedSetting
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[RecordedSetting, _Mapping]] = ...) -> None: ...
     TEXT_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    HAS_PARTS_FIELD_NUMBER: _ClassVar[int]
     text: str
     digest: bytes
-    def __init__(self, text: _Optional[str] = ..., digest: _Optional[bytes] = ...) -> None: ...
+    parts: _containers.MessageMap[str, RecordedSetting]
+    has_parts: bool
+    def __init__(self, text: _Optional[str] = ..., digest: _Optional[bytes] = ..., parts: _Optional[_Mapping[str, RecordedSetting]] = ..., has_parts: _Optional[bool] = ...) -> None: ...
 
 class RecordedNode(_message.Message):
     __slots__ = ("operator_id", "operator", "distribution", "version", "is_source", "inputs", "settings")

@@ -14,6 +14,7 @@ from arroyo_core.proto.exchange_pb2 import CarriedState, OperatorLevels
 from arroyo_core.proto.state_pb2 import CheckpointMetadata, OperatorCheckpointMetadata
 from arroyo_core.runtime.carried_chains import upgrade_carried
 from arroyo_core.runtime.carry import CARRIED
+from arroyo_core.runtime.former_ids import rename_operators
 from arroyo_core.runtime.plan_changes import OperatorChange, recorded_nodes
 from arroyo_core.state.table_types import uses_two_phase_commit
 
@@ -26,6 +27,8 @@ def adapt_checkpoint(
     A pipeline whose data had ended has more to do if a source of it begins again. Returns the same
     values for an unchanged pipeline.
     """
+    former = {change.operator_id: change.former_id for change in changes if change.former_id is not None}
+    checkpoint = rename_operators(checkpoint, former)
     adapted = CheckpointMetadata()
     adapted.CopyFrom(checkpoint)
     del adapted.operators[:]

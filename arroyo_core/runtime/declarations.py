@@ -23,6 +23,8 @@ class DeclaredOperator:
     origin: Origin
     is_source: bool = False
     is_committing: bool = False
+    #: The id that the node had before.
+    was: str | None = None
     inputs: tuple[str, ...] = ()
     tables: Mapping[str, TableConfig] = field(default_factory=dict, repr=False)
     settings: Mapping[str, Setting] = field(default_factory=dict, repr=False)
@@ -42,6 +44,7 @@ def declare_operators(plan: Plan, plugins: PluginSet) -> list[DeclaredOperator]:
                 origin=node.origin,
                 is_source=constructed.is_source,
                 is_committing=inner.is_committing(),
+                was=node.was,
                 inputs=plan.written_inputs(node.id),
                 tables=declared_tables(inner, node.input_schemas),
                 settings=node.settings,

@@ -1,7 +1,7 @@
 """A pipeline beside a checkpoint: which state it takes over, and which it has no place for; pure.
 
-State belongs to the id of a node. What nobody takes over is dropped, and what would be misread is taken over, only when
-a person says so.
+State belongs to the id of a node, or to the one that it says it had. What nobody takes over is dropped, and what would
+be misread is taken over, only when a person says so.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from arroyo_core.proto.state_pb2 import (
     TableCheckpointMetadata,
 )
 from arroyo_core.runtime.declarations import DeclaredOperator
+from arroyo_core.runtime.former_ids import NODES, derive_former_ids
 from arroyo_core.runtime.setting_changes import (
     SettingChange,
     compare_settings,
@@ -28,10 +29,12 @@ from arroyo_core.runtime.setting_changes import (
     record_settings,
 )
 from arroyo_core.state.merge import operators_by_id, staged_bytes, table_files
-from arroyo_core.state.table_types import derive_mismatch, derive_version_mismatch, uses_two_phase_commit
-
-#: The property of a checkpoint that holds the pipeline's `RecordedNodes`.
-NODES = "nodes"
+from arroyo_core.state.table_types import (
+    derive_mismatch,
+    derive_version_mismatch,
+    uses_two_phase_commit,
+)
+from arroyo_core.state.table_types import describe_changes as describe_table_changes
 
 
 class ChangeKind(StrEnum):
@@ -82,6 +85,10 @@ class OperatorChange:
     settings: tuple[SettingChange, ...] = ()
     #: Rows that a source knew of and had not read when the checkpoint was written.
     backlog: int = 0
+    #: The id under which the checkpoint has it, if that is another one.
+    former_id: str | None = None
+    #: What becomes of state that is taken over and was written by a pipeline with other columns, as clauses.
+    notes: tuple[str, ...] = ()
 
     @property
     def dropped(self) -> tuple[StoredTable, ...]:
@@ -140,17 +147,19 @@ def compare_plan(
     stored = operators_by_id(checkpoint.operators)
     recorded = recorded_nodes(checkpoint)
     is_pending = checkpoint.needs_commit and not is_committed
+    former = derive_former_ids(operators, {*stored, *recorded})
     changes = [
         _compare(
             operator,
-            stored.get(operator.id),
-            recorded.get(operator.id),
+            stored.get(former.get(operator.id, operator.id)),
+            recorded.get(former.get(operator.id, operator.id)),
+            former_id=former.get(operator.id),
             is_recorded=bool(recorded),
             is_pending=is_pending,
         )
         for operator in operators
     ]
-    gone = sorted({*stored, *recorded} - {operator.id for operator in operators})
+    gone = sorted({*stored, *recorded} - {operator.id for operator in operators} - {*former.values()})
     changes += [_removed(name, stored.get(name), recorded.get(name), is_pending=is_pending) for name in gone]
     return _suggest_renames(changes)
 
@@ -177,11 +186,19 @@ def describe_misread(changes: Iterable[OperatorChange]) -> str:
     )
 
 
+def describe_taken_over(changes: Iterable[OperatorChange]) -> list[str]:
+    """What becomes of state that a changed pipeline takes over, a text for each operator that there is something of."""
+    return [
+        f"{change.operator_id} ({change.operator}): {', '.join(change.notes)}" for change in changes if change.notes
+    ]
+
+
 def _compare(
     declared: DeclaredOperator,
     stored: OperatorCheckpointMetadata | None,
     recorded: RecordedNode | None,
     *,
+    former_id: str | None,
     is_recorded: bool,
     is_pending: bool,
 ) -> OperatorChange:
@@ -193,6 +210,7 @@ def _compare(
         tables=tables,
         is_source=declared.is_source,
         backlog=stored.backlog if stored is not None else 0,
+        former_id=former_id,
     )
     if recorded is not None:
         if recorded.operator != declared.operator:
@@ -201,8 +219,13 @@ def _compare(
     if stored is None:
         # A checkpoint of an older version says nothing of nodes without tables: then they have no state either way.
         is_new = recorded is None and (is_recorded or bool(declared.tables))
-        return replace(change, kind=ChangeKind.NEW) if is_new else replace(change, reason=_no_state(declared, recorded))
+        if is_new:
+            return replace(change, kind=ChangeKind.NEW)
+        return replace(change, reason=", ".join([*_renamed(former_id), _no_state(declared, recorded)]))
     changed = _changed_tables(declared, stored, tables)
+    if former_id is not None:
+        # Sinks stage under their id, and know the output again by it.
+        changed |= {table.name: f"was staged as {former_id!r}" for table in tables if table.is_pending}
     lost = [table for table in tables if not table.is_empty and table.name in changed]
     if lost:
         return _incompatible(change, {table.name: changed[table.name] for table in lost})
@@ -215,7 +238,8 @@ def _compare(
         if change.needs_allow_change:
             reason += f"; changed: {describe_changes(change.settings)}"
         return replace(change, kind=ChangeKind.INCOMPATIBLE, reason=reason)
-    reuse = _reuse(declared, stored, recorded, tables)
+    change = replace(change, notes=(*_renamed(former_id), *_table_notes(declared, stored, tables)))
+    reuse = ", ".join([*change.notes, *_reuse(declared, stored, recorded, tables)])
     if change.needs_allow_change:
         reasons = [describe_changes(change.settings) + _pending(tables), *([reuse] if reuse else [])]
         return replace(change, kind=ChangeKind.CHANGED, reason="; ".join(reasons))
@@ -307,7 +331,7 @@ def _reuse(
     stored: OperatorCheckpointMetadata,
     recorded: RecordedNode | None,
     tables: Iterable[StoredTable],
-) -> str:
+) -> list[str]:
     notes = []
     for table in tables:
         config = declared.tables.get(table.name)
@@ -317,7 +341,24 @@ def _reuse(
     added = sorted(set(declared.tables) - set(stored.table_checkpoint_metadata))
     if added:
         notes.append(f"new table{'s' if len(added) > 1 else ''}: {', '.join(added)}")
-    return ", ".join([*notes, *_upgraded(declared, recorded)])
+    return [*notes, *_upgraded(declared, recorded)]
+
+
+def _renamed(former_id: str | None) -> list[str]:
+    return [f"it was {former_id!r}"] if former_id is not None else []
+
+
+def _table_notes(
+    declared: DeclaredOperator, stored: OperatorCheckpointMetadata, tables: Iterable[StoredTable]
+) -> list[str]:
+    """What becomes of rows, each clause once."""
+    notes = [
+        note
+        for table in tables
+        if not table.is_empty and table.name in declared.tables
+        for note in describe_table_changes(stored.table_configs[table.name], declared.tables[table.name])
+    ]
+    return list(dict.fromkeys(notes))
 
 
 def _upgraded(declared: DeclaredOperator, recorded: RecordedNode | None) -> list[str]:
@@ -338,7 +379,7 @@ def _suggest_renames(changes: Sequence[OperatorChange]) -> list[OperatorChange]:
         ]
         if change.kind is ChangeKind.REMOVED and change.needs_allow_drop and new:
             names = " or ".join(map(repr, new))
-            hint = f"was it renamed to {names}? A node keeps its state with its id, {change.operator_id!r}"
+            hint = f"was it renamed to {names}? Then write 'was: {change.operator_id}' in that node"
             change = replace(change, reason=f"{change.reason}; {hint}")
         suggested.append(change)
     return suggested

@@ -25,7 +25,15 @@ class SettingChange:
 
 def record_settings(settings: Mapping[str, Setting]) -> dict[str, RecordedSetting]:
     """What a checkpoint keeps of them."""
-    return {label: RecordedSetting(text=each.text, digest=each.digest) for label, each in settings.items()}
+    return {
+        label: RecordedSetting(
+            text=each.text,
+            digest=each.digest,
+            parts=record_settings(each.parts or {}),
+            has_parts=each.parts is not None,
+        )
+        for label, each in settings.items()
+    }
 
 
 def compare_settings(
@@ -33,13 +41,20 @@ def compare_settings(
 ) -> tuple[SettingChange, ...]:
     """Those that changed, in the operator's order.
 
-    A label that only one side has is not compared: it came or went with a version of the operator.
+    A label that only one side has is not compared: it came or went with a version of the operator. Nor is a part that
+    only one side has; a checkpoint from before parts were recorded is compared as a whole.
     """
-    return tuple(
-        SettingChange(label=label, before=recorded[label].text, after=setting.text)
-        for label, setting in settings.items()
-        if label in recorded and recorded[label].digest != setting.digest
-    )
+    changes: list[SettingChange] = []
+    for label, setting in settings.items():
+        if label not in recorded:
+            continue
+        before = recorded[label]
+        if setting.parts is not None and before.has_parts:
+            parts = compare_settings(before.parts, setting.parts)
+            changes += [SettingChange(label=label, before=part.before, after=part.after) for part in parts]
+        elif before.digest != setting.digest:
+            changes.append(SettingChange(label=label, before=before.text, after=setting.text))
+    return tuple(changes)
 
 
 def describe_changes(changes: tuple[SettingChange, ...]) -> str:

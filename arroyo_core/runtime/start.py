@@ -21,12 +21,13 @@ from arroyo_core.plugin import PluginSet
 from arroyo_core.proto.state_pb2 import CheckpointMetadata
 from arroyo_core.runtime.adaptation import adapt_checkpoint
 from arroyo_core.runtime.declarations import declare_operators
+from arroyo_core.runtime.former_ids import NODES
 from arroyo_core.runtime.plan_changes import (
-    NODES,
     OperatorChange,
     compare_plan,
     describe_drops,
     describe_misread,
+    describe_taken_over,
     record_nodes,
 )
 from arroyo_core.runtime.udf_changes import ACCEPTED, UdfChange, changed_udfs, compare_udfs, record_accepted
@@ -221,6 +222,7 @@ def _fit(start: Start, plan: Plan, plugins: PluginSet, options: StartOptions) ->
         setting_changes=tuple(misread),
         warnings=(
             *start.warnings,
+            *(f"state is taken over: {text}" for text in describe_taken_over(changes)),
             *(f"state is dropped: {describe_drops([change]).strip()}" for change in dropped),
             *(f"state is used as it is: {describe_misread([change]).strip()}" for change in misread),
         ),

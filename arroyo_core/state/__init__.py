@@ -7,6 +7,7 @@ from arroyo_core.proto.state_pb2 import TableConfig
 from arroyo_core.state.backend import BackingStore, ParquetBackend, StateBackend
 from arroyo_core.state.cache import WarmCache, default_warm_cache
 from arroyo_core.state.codec import MigratableState
+from arroyo_core.state.column_rules import ColumnOwner, ColumnRules, column_path
 from arroyo_core.state.compaction import CompactionPolicy
 from arroyo_core.state.config import (
     KEY_HASH_COLUMN,
@@ -49,6 +50,8 @@ __all__ = [
     "OPERATION_COLUMN",
     "BackingStore",
     "CheckpointMessage",
+    "ColumnOwner",
+    "ColumnRules",
     "CommitData",
     "CompactionMessage",
     "CompactionPolicy",
@@ -93,6 +96,7 @@ __all__ = [
     "WarmCache",
     "add_table_type",
     "backoff_s",
+    "column_path",
     "commit_data",
     "default_file_pool",
     "default_warm_cache",

@@ -15,6 +15,7 @@ from arroyo_core.proto.state_pb2 import (
     TableConfig,
     TableType,
 )
+from arroyo_core.state.column_rules import ColumnRules
 
 
 def global_table_config(
@@ -48,11 +49,19 @@ def global_table_config_with_version(
 
 
 def timestamp_table_config(
-    name: str, description: str, retention: timedelta, generational: bool, schema: ArroyoSchema | None
+    name: str,
+    description: str,
+    retention: timedelta,
+    generational: bool,
+    schema: ArroyoSchema | None,
+    *,
+    column_rules: ColumnRules | None = None,
 ) -> TableConfig:
     """The config of an expiring table of rows of `schema`; the operator puts it under `name` in `tables(inputs)`.
 
-    None for the schema is deprecated: it is for operators that give the columns with `define_table` in `on_start`.
+    With `column_rules` columns may come and go between two starts of a pipeline; without, a checkpoint with other
+    columns is refused. None for the schema is deprecated: it is for operators that give the columns with `define_table`
+    in `on_start`.
     """
     if retention < timedelta(0):
         raise ConfigError(f"table {name!r}: retention must not be negative", value=retention)
@@ -62,8 +71,12 @@ def timestamp_table_config(
         retention_us=retention // timedelta(microseconds=1),
         generational=generational,
         schema=None if schema is None else check_schema(name, schema),
+        column_rules=None if column_rules is None else column_rules.encode(),
     )
-    return TableConfig(table_type=TableType.EXPIRING_KEYED_TIME_TABLE, config=config.SerializeToString())
+    # Equal configs have equal bytes.
+    return TableConfig(
+        table_type=TableType.EXPIRING_KEYED_TIME_TABLE, config=config.SerializeToString(deterministic=True)
+    )
 
 
 #: Columns of data files beside the user's: the key hash, what the row does, until when, and which of two rows is newer.

@@ -21,9 +21,18 @@ from arroyo_core.proto.state_pb2 import (
     TableType,
 )
 from arroyo_core.state.chunks import combine, cut_rows, take_rows
+from arroyo_core.state.column_rules import (
+    ColumnChanges,
+    compare_columns,
+    decode_rules,
+    derive_refusal,
+    describe_columns,
+    name_columns,
+)
 from arroyo_core.state.config import KEY_HASH_COLUMN, OPERATION_COLUMN, decode_expiring_config, decode_schema
 from arroyo_core.state.failures import StateValueError, WrongTableKindError
 from arroyo_core.state.files import MAX_FILE_BYTES, key_hashes, key_range_parts, sort_by_key_hash
+from arroyo_core.state.fitting import fit_rows
 from arroyo_core.state.key_views import KeyTimeView, LastKeyValueView
 from arroyo_core.state.late_columns import has_columns
 from arroyo_core.state.live_files import carry_forward
@@ -57,6 +66,12 @@ class ExpiringTimeKeyTable(Table[ExpiringView]):
         self.is_shadowing = self.format.is_generational
         self.timestamp_column = self.format.schema.timestamp_column
         super().__init__(opening)
+        if opening.written is not None and opening.written.config != opening.config.config:
+            changes = _compare(opening.written, opening.config)
+            for file in self.carried:
+                names = name_columns(changes, file.column_names)
+                file.column_names.clear()
+                file.column_names.update(names)
 
     @classmethod
     def file_schema(cls, config: TableConfig) -> pa.Schema:
@@ -66,21 +81,43 @@ class ExpiringTimeKeyTable(Table[ExpiringView]):
 
     @classmethod
     def derive_mismatch(cls, written: TableConfig, declared: TableConfig) -> str | None:
-        """Retention and descriptions may change freely. Columns that are not known yet are compared later."""
+        """Retention, descriptions and rules may change freely, columns as the rules say.
+
+        Columns that are not known yet are compared later.
+        """
         if not has_columns(declared):
             return None
         before, now = decode_expiring_config(written), decode_expiring_config(declared)
         old, new = decode_schema(before.schema), decode_schema(now.schema)
+        rules = decode_rules(now)
+        must_stay = None if rules is None else {*(new.key_columns or ()), new.timestamp_column}
+        columns = [
+            [f"{f.name} {f.type}" for f in schema if must_stay is None or f.name in must_stay]
+            for schema in (old.schema, new.schema)
+        ]
         facts = [
-            ("columns", [f"{f.name} {f.type}" for f in old.schema], [f"{f.name} {f.type}" for f in new.schema]),
             ("key columns", old.key_columns, new.key_columns),
             ("event-time column", old.timestamp_column, new.timestamp_column),
+            ("columns", *(columns if rules is None else map(sorted, columns))),
             ("generational", before.generational, now.generational),
         ]
         for what, found, wanted in facts:
             if found != wanted:
                 return f"has {what} {found} in the checkpoint, and is declared with {wanted}"
-        return None
+        if rules is None:
+            return None
+        return derive_refusal(_compare(written, declared), written=decode_rules(before), declared=rules)
+
+    @classmethod
+    def describe_changes(cls, written: TableConfig, declared: TableConfig) -> tuple[str, ...]:
+        if not has_columns(declared):
+            return ()
+        before, now = decode_expiring_config(written), decode_expiring_config(declared)
+        return describe_columns(_compare(written, declared), written=decode_rules(before), declared=decode_rules(now))
+
+    @classmethod
+    def may_differ(cls, config: TableConfig) -> bool:
+        return decode_rules(decode_expiring_config(config)) is not None
 
     def cutoff_us(self, watermark_us: int | None) -> int | None:
         """Rows before this are past retention; None while there is no watermark or no event time."""
@@ -128,7 +165,8 @@ class ExpiringTimeKeyTable(Table[ExpiringView]):
     def merge_rows(self, files: Sequence[StateFile], parts: Sequence[pa.Table], *, is_oldest: bool) -> pa.Table:
         live = []
         for file, read in zip(files, parts, strict=True):
-            rows = self.live_rows(file, read).replace_schema_metadata(None)
+            fitted = fit_rows(read, self.format.file_schema, file.column_names)
+            rows = self.live_rows(file, fitted).replace_schema_metadata(None)
             if self.is_shadowing and file.HasField("live_from_us") and rows.num_rows:
                 rows = self._mark_expired(rows, file.live_from_us)
             live.append(rows)
@@ -148,7 +186,8 @@ class ExpiringTimeKeyTable(Table[ExpiringView]):
 
     def read(self, file: StateFile) -> pa.Table:
         """The live rows of a file; of a generational table also expired ones, which still hide older rows."""
-        return self.live_rows(file, self.access.read(file, self.access.task_info.key_range))
+        rows = self.access.read(file, self.access.task_info.key_range)
+        return self.live_rows(file, fit_rows(rows, self.format.file_schema, file.column_names))
 
     def live_rows(self, file: StateFile, rows: pa.Table) -> pa.Table:
         """Those of some rows of a file that `read` gives."""
@@ -164,7 +203,10 @@ class ExpiringTimeKeyTable(Table[ExpiringView]):
     def _run(self, file: StateFile) -> Run:
         # Without deletes a run in memory needs no more than the user's columns.
         columns = None if file.delete_rows else [*self.format.schema.names, KEY_HASH_COLUMN]
-        rows = self.access.read(file, self.access.task_info.key_range, columns)
+        read = self.access.read(file, self.access.task_info.key_range, columns)
+        schema = self.format.file_schema
+        wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+        rows = fit_rows(read, wanted, file.column_names)
         return Run.of_sorted(rows, file.live_from_us if file.HasField("live_from_us") else None)
 
     def _unread(self) -> list[UnreadRows]:
@@ -267,6 +309,16 @@ class ExpiringTimeKeyTableCheckpointer:
                     file.live_from_us = cutoff_us
                 written.append(file)
         return written
+
+
+def _compare(written: TableConfig, declared: TableConfig) -> ColumnChanges:
+    before, now = decode_expiring_config(written), decode_expiring_config(declared)
+    return compare_columns(
+        decode_schema(before.schema).schema,
+        decode_schema(now.schema).schema,
+        written=decode_rules(before),
+        declared=decode_rules(now),
+    )
 
 
 def parts_by_key_hash(tables: Sequence[pa.Table]) -> Iterator[pa.Table]:

@@ -26,6 +26,7 @@ from arroyo_core.state.cache import Shelf
 from arroyo_core.state.chunks import combine, cut_rows, take_rows
 from arroyo_core.state.config import KEY_HASH_COLUMN, OPERATION_COLUMN
 from arroyo_core.state.failures import DamagedStateError, MissingFileError
+from arroyo_core.state.fitting import source_columns
 from arroyo_core.state.messages import OperationCode
 from arroyo_core.state.paths import check_reference
 from arroyo_core.state.storage import StorageProvider
@@ -210,14 +211,16 @@ def read_file(
 ) -> pa.Table:
     """The rows of `file` with a live key hash inside `key_range`, sorted; event times are not looked at.
 
-    `columns`, which must include the key hash, saves decoding the others. `is_rewritten` says that the rows are to
-    be stored again, in place of this file: nothing is taken from the cache unchecked, and nothing put there.
+    `columns`, which must include the key hash, saves decoding the others; those that the file has no values for are
+    left out. `is_rewritten` says that the rows are to be stored again, in place of this file: nothing is taken from the
+    cache unchecked, and nothing put there.
     """
     check_reference(job_id, file.path)
+    columns = None if columns is None else source_columns(columns, file.column_names)
     start, end = max(file.live_key_start, key_range.start), min(file.live_key_end, key_range.end)
     if cache is not None and (warm := cache.get(file, start, end, is_checked=is_rewritten)) is not None:
         counts.add(cache_hits=1)
-        return slice_key_range(warm if columns is None else warm.select(columns), start, end)
+        return slice_key_range(_select(warm, columns), start, end)
     if is_rewritten:
         cache = None
     # The cache keeps all columns: the next reader may be a compaction.
@@ -234,9 +237,17 @@ def read_file(
         raise DamagedStateError(f"{storage.url}/{file.path} of epoch {file.epoch} is damaged: {error}") from error
     if cache is not None:
         cache.put(file, table, part)
-    table = slice_key_range(table if columns is None else table.select(columns), start, end)
+    table = slice_key_range(_select(table, columns), start, end)
     counts.add(files_opened=1, rows=table.num_rows)
     return table
+
+
+def _select(table: pa.Table, columns: Sequence[str] | None) -> pa.Table:
+    """Those of some columns that are there."""
+    if columns is None:
+        return table
+    known = set(table.column_names)
+    return table.select([name for name in columns if name in known])
 
 
 def slice_key_range(table: pa.Table, start: int, end: int) -> pa.Table:

@@ -20,4 +20,4 @@ def with_columns(config: TableConfig, schema: ArroyoSchema) -> TableConfig:
     """The config of an expiring table with these columns."""
     settings = decode_expiring_config(config)
     settings.schema.CopyFrom(check_schema(settings.table_name, schema))
-    return TableConfig(table_type=config.table_type, config=settings.SerializeToString())
+    return TableConfig(table_type=config.table_type, config=settings.SerializeToString(deterministic=True))

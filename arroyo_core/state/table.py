@@ -115,6 +115,16 @@ class Table(ABC, Generic[ViewT]):
         """
 
     @classmethod
+    def describe_changes(cls, written: TableConfig, declared: TableConfig) -> tuple[str, ...]:
+        """What becomes of rows of a checkpoint that a table declared so takes over, as clauses; none for no change."""
+        return ()
+
+    @classmethod
+    def may_differ(cls, config: TableConfig) -> bool:
+        """Whether files may have been written with other columns, which the table can do with."""
+        return False
+
+    @classmethod
     def uses_two_phase_commit(cls, config: TableConfig) -> bool:
         """Whether the table carries commit data."""
         return False

@@ -61,6 +61,11 @@ def derive_mismatch(written: TableConfig, declared: TableConfig) -> str | None:
     return table_class(declared.table_type).derive_mismatch(written, declared)
 
 
+def describe_changes(written: TableConfig, declared: TableConfig) -> tuple[str, ...]:
+    """What becomes of rows of a checkpoint in a table that can take them over, as clauses."""
+    return table_class(declared.table_type).describe_changes(written, declared)
+
+
 def derive_version_mismatch(files: Iterable[StateFile], declared: TableConfig) -> str | None:
     """As `derive_mismatch`, for values of a version that the code does not know yet."""
     written = max((file.state_version for file in files), default=0)

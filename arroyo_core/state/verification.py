@@ -11,6 +11,8 @@ import pyarrow.parquet as pq
 from arroyo_core.errors import StateError
 from arroyo_core.proto.state_pb2 import CheckpointMetadata, StagedFile, StateFile, TableConfig
 from arroyo_core.state.backend import ParquetBackend
+from arroyo_core.state.column_rules import column_path, compare_columns
+from arroyo_core.state.config import RESERVED_COLUMNS
 from arroyo_core.state.files import FORMAT, FORMAT_KEY, VERSION_KEY, verify_file
 from arroyo_core.state.merge import staged_files, table_files
 from arroyo_core.state.staged import read_staged
@@ -116,13 +118,24 @@ def _misfits(file: StateFile, config: TableConfig, reader: pq.ParquetFile) -> It
         yield f"holds version {facts.get(VERSION_KEY, b'?').decode()} of its values, not {file.state_version}"
     if reader.metadata.num_rows != file.rows:
         yield f"has {reader.metadata.num_rows} rows, not {file.rows}"
-    wanted = {field.name: field.type for field in table_class(config.table_type).file_schema(config)}
+    table = table_class(config.table_type)
+    may_differ = table.may_differ(config)
+    wanted = {field.name: field.type for field in table.file_schema(config)}
     found = {field.name: field.type for field in reader.schema_arrow}
     for column, kind in wanted.items():
-        if column not in found:
-            yield f"has no column {column!r}"
-        elif found[column] != kind:
-            yield f"has a column {column!r} of type {found[column]}, not {kind}"
+        source = file.column_names.get(column_path("", column), column)
+        if source not in found:
+            if not may_differ or column in RESERVED_COLUMNS:
+                yield f"has no column {column!r}"
+        elif found[source] != kind and not (may_differ and _can_become(found[source], column, kind, file)):
+            yield f"has a column {source!r} of type {found[source]}, not {kind}"
     extra = sorted(set(found) - set(wanted))
-    if extra:
+    if extra and not may_differ:
         yield f"has a column {extra[0]!r} that its table has not"
+
+
+def _can_become(found: pa.DataType, column: str, wanted: pa.DataType, file: StateFile) -> bool:
+    """Whether values of one type are values of the other, but for what the file is known to have no values for."""
+    schemas = [pa.schema([pa.field(column, kind)]) for kind in (found, wanted)]
+    retyped = compare_columns(*schemas, written=None, declared=None).retyped
+    return all(change.path in file.column_names for change in retyped)

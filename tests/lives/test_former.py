@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from arroyo_core.state.failures import IncompatibleCheckpointError
+
 from .answers import differences, read_parquet
 from .former import load_outputs, make_orders, run, save_outputs
 from .places import empty_folder
@@ -57,3 +59,26 @@ def test_a_job_whose_defaults_stood_in_the_code_of_its_operators_goes_on(folder,
 @pytest.mark.parametrize("parallelism", [2, 3])
 def test_a_job_of_the_core_that_had_everything_in_it_goes_on(folder, parallelism):
     check_goes_on(folder, "before-distributions", parallelism=parallelism)
+
+
+@pytest.mark.parametrize("parallelism", [2, 3])
+def test_a_job_whose_tables_had_fixed_columns_goes_on(folder, parallelism):
+    check_goes_on(folder, "fixed-columns", parallelism=parallelism)
+
+
+def test_aggregates_of_a_version_that_did_not_record_their_columns_are_edited_after_a_checkpoint(folder):
+    text = (FIXTURES / "fixed-columns" / "pipeline.yaml").read_text()
+    edited = text.replace("{function: sum, column: id, as: ids}", "{function: max, column: id, as: newest}")
+    assert edited != text
+    with zipfile.ZipFile(FIXTURES / "fixed-columns" / "left.zip") as left:
+        left.extractall(folder)
+    load_outputs()
+    (folder / "pipeline.yaml").write_text(edited)
+    with pytest.raises(
+        IncompatibleCheckpointError, match=r"written by an earlier version, .* run the pipeline as it was"
+    ):
+        run()
+    (folder / "pipeline.yaml").write_text(text)
+    assert run(epochs=1) is None
+    (folder / "pipeline.yaml").write_text(edited)
+    assert run().is_finished

@@ -306,3 +306,44 @@ def test_a_misspelled_function_has_a_suggestion():
     with pytest.raises(ConfigError) as raised:
         plan_of({"a": {"function": "count_distint", "column": "i"}})
     assert raised.value.suggestion == "count_distinct"
+
+
+def unknown(plan: AggregatePlan, states: pa.RecordBatch) -> pa.RecordBatch:
+    """States of the same keys from before the aggregates were there."""
+    nulls = [pa.nulls(states.num_rows, field.type) for field in plan.state_fields]
+    return pa.RecordBatch.from_arrays([states.column("k"), *nulls], schema=states.schema)
+
+
+@settings(max_examples=20, deadline=None)
+@given(parts=batches())
+@pytest.mark.parametrize("plan", [ALL, RETRACTABLE], ids=["appended", "retractable"])
+def test_states_from_before_an_aggregate_was_there_are_those_of_no_rows(plan, parts):
+    states = merge(plan, [partial(plan, part) for part in parts])
+    before = unknown(plan, states)
+    assert same_results(results(plan, merge(plan, [before, states, before])), results(plan, states))
+    nothing = plan.partial(
+        parts[0].slice(0, 0),
+        Groups(np.empty(0, dtype=np.int64), states.num_rows, has_empty=True),
+        times_us=np.empty(0, dtype=np.int64),
+        arrivals=np.empty(0, dtype=np.int64),
+    )
+    empty = pa.RecordBatch.from_arrays([states.column("k"), *nothing], schema=states.schema)
+    assert same_results(results(plan, merge(plan, [before, before])), results(plan, empty))
+    assert same_results(results(plan, before), results(plan, empty))
+
+
+@settings(max_examples=20, deadline=None)
+@given(parts=batches())
+def test_results_from_before_an_aggregate_was_there_were_sent_without_it(parts):
+    states = merge(ALL, [partial(ALL, part) for part in parts])
+    before = merge(ALL, [unknown(ALL, states), unknown(ALL, states)])
+    assert all(column.null_count == len(column) for column in ALL.finish_sent(before.columns[1:]))
+    mixed = merge(ALL, [unknown(ALL, states), states])
+    for sent, result in zip(ALL.finish_sent(mixed.columns[1:]), ALL.finish(mixed.columns[1:]), strict=True):
+        assert sent.equals(result) or is_same(sent.to_pylist(), result.to_pylist())
+
+
+def same_results(left: dict[Any, dict[str, Any]], right: dict[Any, dict[str, Any]]) -> bool:
+    return left.keys() == right.keys() and all(
+        is_same(value, right[key][name]) for key, row in left.items() for name, value in row.items()
+    )

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from arroyo_std.setting_texts import names_text
 from google.protobuf.json_format import ParseDict
 
 from arroyo_core.api import ArroyoSchema, Registry, with_defaults
@@ -225,7 +226,8 @@ def settings(registry: Registry, operator: str, config: Mapping[str, Any], input
     constructor = registry.constructors[operator]
     made = constructor.with_config(with_defaults(ParseDict(dict(config), constructor.config_type())), registry).operator
     assert made is not None
-    return dict(made.state_settings(inputs))
+    found = made.state_settings(inputs)
+    return {label: text if isinstance(text, str) else names_text(text.values()) for label, text in found.items()}
 
 
 def changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[Change]:

@@ -161,7 +161,7 @@ def test_a_pipeline_that_would_lose_state_says_so_and_exits_with_2(ran, capsys):
     shown = capsys.readouterr().out
     assert "counters  impulse.source  new" in shown
     assert "reads from its beginning" in shown
-    assert "was it renamed to 'counters'? A node keeps its state with its id, 'numbers'" in shown
+    assert "was it renamed to 'counters'? Then write 'was: numbers' in that node" in shown
     assert shown.endswith("State would be lost (numbers): the pipeline starts from it only with --allow-drop.\n")
 
 

@@ -34,7 +34,10 @@ class Source(SourceOperator):
 
     def state_settings(self, inputs):
         assert list(inputs) == []
-        return dict(self.config)
+        return {
+            label: dict(sorted(value.items())) if hasattr(value, "items") else value
+            for label, value in self.config.items()
+        }
 
     def run(self, ctx, collector):
         return SourceFinishType.FINAL
@@ -107,10 +110,22 @@ def test_values_of_the_environment_are_in_the_plan_as_their_names_and_a_digest(p
     assert "vault" not in repr(found)
 
 
+def test_a_setting_may_have_parts(plan):
+    found = plan({"sums": {"a": "sum(x)", "b": "${PLACE}"}}).nodes["in"].settings["sums"]
+    assert found.text == "sum(x), ${PLACE}"
+    assert found.digest == Setting.of("sum(x), /vault/a").digest
+    assert found.parts == {"a": Setting.of("sum(x)"), "b": Setting.of("/vault/a", text="${PLACE}")}
+    assert plan({"sums": {}}).nodes["in"].settings["sums"] == Setting("none", Setting.of("none").digest, parts={})
+
+
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"answer": 7}, "state_settings() returned 'size': 7.0, and both must be str; this is a fault of t-plugin"),
+        (
+            {"answer": 7},
+            "state_settings() returned 'size': 7.0, and must return texts by label, or parts by name; this is a fault "
+            "of t-plugin",
+        ),
         ({"fails": "x"}, "state_settings() failed with RuntimeError: no idea; this is a fault of t-plugin"),
     ],
 )

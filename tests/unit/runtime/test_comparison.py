@@ -22,17 +22,18 @@ from arroyo_core.proto.state_pb2 import (
     TableType,
 )
 from arroyo_core.runtime.declarations import DeclaredOperator
+from arroyo_core.runtime.former_ids import NODES
 from arroyo_core.runtime.plan_changes import (
-    NODES,
     ChangeKind,
     compare_plan,
     describe_drops,
     describe_misread,
+    describe_taken_over,
     record_nodes,
     recorded_nodes,
 )
 from arroyo_core.runtime.setting_changes import record_settings
-from arroyo_core.state import global_table_config, global_table_config_with_version, timestamp_table_config
+from arroyo_core.state import ColumnRules, global_table_config, global_table_config_with_version, timestamp_table_config
 from arroyo_core.state.table_types import derive_mismatch
 
 ORIGIN = Origin("arroyo-test", "1.0")
@@ -250,7 +251,7 @@ def test_a_renamed_node_is_suspected_only_between_operators_of_one_kind():
     nodes = [("a", "test.count"), ("b", "test.sum")]
     found = checkpoint(stored("a", GLOBAL), stored("b", GLOBAL), nodes=nodes)
     changes = compare([declared("c", "test.count", GLOBAL)], found)
-    assert "was it renamed to 'c'? A node keeps its state with its id, 'a'" in changes["a"].reason
+    assert "was it renamed to 'c'? Then write 'was: a' in that node" in changes["a"].reason
     assert "renamed" not in changes["b"].reason
 
 
@@ -313,6 +314,52 @@ def test_settings_are_compared_where_both_sides_have_them():
     assert compare([node], bare)["a"].kind is ChangeKind.REUSED
     assert compare([node], checkpoint(stored("a", GLOBAL)))["a"].kind is ChangeKind.REUSED
     assert compare([node], with_settings(bare, size="2h", gone="x"))["a"].kind is ChangeKind.REUSED
+
+
+def parts_of(**texts):
+    return {"sums": Setting.of_parts(texts, str)}
+
+
+@pytest.mark.parametrize(
+    ("now", "reason"),
+    [
+        (parts_of(a="sum(x) as a"), ""),
+        (parts_of(b="sum(y) as b", a="sum(x) as a", c="sum(z) as c"), ""),
+        (parts_of(), ""),
+        (parts_of(c="sum(z) as c"), ""),
+        (parts_of(a="sum(z) as a", b="sum(y) as b"), "sums sum(x) as a -> sum(z) as a"),
+        (settings(sums="sum(x) as a"), "sums sum(x) as a, sum(y) as b -> sum(x) as a"),
+    ],
+)
+def test_parts_of_a_setting_come_and_go_and_only_those_that_stay_are_compared(now, reason):
+    found = checkpoint(stored("a", GLOBAL), nodes=[("a", "test.count")])
+    recorded = RecordedNodes.FromString(found.properties[NODES])
+    before = record_settings(parts_of(a="sum(x) as a", b="sum(y) as b"))
+    recorded.nodes[0].settings["sums"].CopyFrom(before["sums"])
+    found.properties[NODES] = recorded.SerializeToString()
+    change = compare([declared("a", tables=GLOBAL, settings=now)], found)["a"]
+    assert (change.reason, change.needs_allow_change) == (reason, bool(reason))
+
+
+def test_parts_are_compared_as_a_whole_with_a_checkpoint_from_before_there_were_any():
+    found = with_settings(checkpoint(stored("a", GLOBAL), nodes=[("a", "test.count")]), sums="sum(x) as a")
+    same = declared("a", tables=GLOBAL, settings=parts_of(a="sum(x) as a"))
+    assert compare([same], found)["a"].kind is ChangeKind.REUSED
+    more = declared("a", tables=GLOBAL, settings=parts_of(a="sum(x) as a", b="sum(y) as b"))
+    assert compare([more], found)["a"].reason == "sums sum(x) as a -> sum(x) as a, sum(y) as b"
+
+
+def test_what_becomes_of_old_rows_is_said_once():
+    before = rows_table(columns=COLUMNS)
+    rules = ColumnRules()
+    schema = ArroyoSchema(pa.schema({**COLUMNS, "x": pa.int64()}), "ts", ("k",))
+    now = {"rows": timestamp_table_config("rows", "", timedelta(hours=1), False, schema, column_rules=rules)}
+    found = checkpoint(stored("a", {**before, "more": before["rows"]}), nodes=[("a", "test.count")])
+    change = compare([declared("a", tables={**now, "more": now["rows"]})], found)["a"]
+    assert (change.kind, change.reason) == (ChangeKind.REUSED, "new column x is null in old rows")
+    assert describe_taken_over([change]) == ["a (test.count): new column x is null in old rows"]
+    empty = checkpoint(stored("a", before, empty=["rows"]), nodes=[("a", "test.count")])
+    assert compare([declared("a", tables=now)], empty)["a"].reason == ""
 
 
 @pytest.mark.parametrize("tables", [{}, GLOBAL])

@@ -22,7 +22,7 @@ from arroyo_core.api import (
 from arroyo_core.api.units import format_duration_us
 from arroyo_core.api.updating import interleave_updates, make_updates, refuse_updating, row_ids, with_updating
 from arroyo_core.errors import ConfigError
-from arroyo_core.state import timestamp_table_config
+from arroyo_core.state import ColumnRules, timestamp_table_config
 from arroyo_std.aggregates.groups import Codes, Groups
 from arroyo_std.columns import check_column, check_unique
 from arroyo_std.row_values import is_nested, plain_rows, plain_schema
@@ -99,7 +99,8 @@ class Deduplicate(ArrowOperator):
         ttl_us = self._settings.ttl_us
         retention = _FOREVER if ttl_us is None else timedelta(microseconds=ttl_us)
         what = "the last row of each key" if self._settings.keeps_last else "keys, with the event time of their row"
-        return {TABLE: timestamp_table_config(TABLE, what, retention, True, self._kept(inputs[0]))}
+        columns = self._kept(inputs[0])
+        return {TABLE: timestamp_table_config(TABLE, what, retention, True, columns, column_rules=ColumnRules())}
 
     def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str]:
         # A first row has gone on and stays, a last one is taken back.

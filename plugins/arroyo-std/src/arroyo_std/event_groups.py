@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from arroyo_core.api import ArrowCollector, ArroyoSchema, ExpiringTimeKeyState, OperatorContext
-from arroyo_core.state import global_table_config, timestamp_table_config
+from arroyo_core.state import ColumnRules, global_table_config, timestamp_table_config
 from arroyo_std.whole_groups import concat, is_large, whole_groups
 from arroyo_std.windows.progress import NEVER_US, FiringProgress, progress_view, restore_progress
 from arroyo_std.windows.times import times_us
@@ -41,7 +41,9 @@ def event_group_tables(schema: ArroyoSchema) -> dict[str, TableConfig]:
         **global_table_config(
             PROGRESS_TABLE, "up to where event times have been sent, by subtask", is_partitioned=True
         ),
-        ROWS_TABLE: timestamp_table_config(ROWS_TABLE, "rows by event time", timedelta(0), False, schema),
+        ROWS_TABLE: timestamp_table_config(
+            ROWS_TABLE, "rows by event time", timedelta(0), False, schema, column_rules=ColumnRules()
+        ),
     }
 
 

@@ -13,6 +13,8 @@ from arroyo_std.aggregates.groups import Groups, canonical
 from arroyo_std.columns import normal_type
 
 ROW_HASH = pa.binary(16)
+#: Why the state of an updating stream gets no new columns.
+TAKEN_BACK = "rows from before may be taken back, and would not be known by it"
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:

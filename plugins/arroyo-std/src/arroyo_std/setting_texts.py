@@ -28,11 +28,11 @@ def schema_text(schema: pa.Schema) -> str:
     return names_text(f"{field.name} {field.type}" for field in schema)
 
 
-def aggregates_text(aggregates: Sequence[AggregateSpec], *, has_sent: bool) -> str:
-    """What aggregates are computed from.
+def aggregate_texts(aggregates: Sequence[AggregateSpec], *, has_sent: bool) -> dict[str, str]:
+    """What aggregates are computed from, by their names.
 
     A percentile is only taken of the state when a result is made, so it counts only where results have been sent that
     may have to be taken back (`has_sent`).
     """
     kept = aggregates if has_sent else [replace(spec, percentile=None) for spec in aggregates]
-    return names_text(f"{spec.shown()} as {spec.name}" for spec in kept)
+    return {spec.name: f"{spec.shown()} as {spec.name}" for spec in kept}

@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 
 from arroyo_core.api import ArrowCollector, ArroyoSchema, DeleteKey, OperatorContext
 from arroyo_core.api.updating import make_updates, retract_mask, row_ids
-from arroyo_core.state import timestamp_table_config
+from arroyo_core.state import ColumnRules, timestamp_table_config
 from arroyo_std.aggregates.groups import Codes, Groups, Mask
 from arroyo_std.ranking import Ranked, Ranking, ranks_in_groups
-from arroyo_std.row_values import group_rows, plain_rows, row_hashes
+from arroyo_std.row_values import TAKEN_BACK, group_rows, plain_rows, row_hashes
 
 if TYPE_CHECKING:
     from arroyo_core.state import TableConfig
@@ -41,10 +41,20 @@ def updating_tables(rows: ArroyoSchema) -> dict[str, TableConfig]:
     """The tables of both classes, for such rows; neither forgets anything by time."""
     return {
         GROUPS_TABLE: timestamp_table_config(
-            GROUPS_TABLE, "the first rows of each group", timedelta(0), True, groups_schema(rows)
+            GROUPS_TABLE,
+            "the first rows of each group",
+            timedelta(0),
+            True,
+            groups_schema(rows),
+            column_rules=ColumnRules(),
         ),
         LOG_TABLE: timestamp_table_config(
-            LOG_TABLE, "rows added and taken back", timedelta(0), False, log_schema(rows)
+            LOG_TABLE,
+            "rows added and taken back",
+            timedelta(0),
+            False,
+            log_schema(rows),
+            column_rules=ColumnRules(closed=TAKEN_BACK),
         ),
     }
 

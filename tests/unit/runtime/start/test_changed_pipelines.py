@@ -13,7 +13,8 @@ from arroyo_core.runtime.adaptation import adapt_checkpoint
 from arroyo_core.runtime.carry import CARRIED
 from arroyo_core.runtime.declarations import declare_operators
 from arroyo_core.runtime.events import Committed, Published
-from arroyo_core.runtime.plan_changes import NODES, ChangeKind, compare_plan
+from arroyo_core.runtime.former_ids import NODES
+from arroyo_core.runtime.plan_changes import ChangeKind, compare_plan
 from arroyo_core.runtime.start import StartOptions
 from arroyo_core.state import timestamp_table_config
 from arroyo_core.state.failures import IncompatibleCheckpointError

@@ -10,10 +10,11 @@ from arroyo_core.errors import Domain, error_domain
 from arroyo_core.pipeline import plan_text
 from arroyo_core.plugin import installed_plugins
 from arroyo_core.runtime.events import Committed, Published
+from arroyo_core.runtime.former_ids import NODES
 from arroyo_core.runtime.job import Job
 from arroyo_core.runtime.lanes import InlineLanes
 from arroyo_core.runtime.local import LocalExecutor
-from arroyo_core.runtime.plan_changes import NODES, recorded_nodes
+from arroyo_core.runtime.plan_changes import recorded_nodes
 from arroyo_core.runtime.start import StartError, StartOptions, check_start
 from arroyo_core.state import ParquetBackend, get_storage_provider
 from arroyo_core.state.failures import IncompatibleCheckpointError

@@ -59,7 +59,8 @@ class Aggregate(ABC):
     """An aggregate function bound to the types of its columns.
 
     The state of a group is one value in each of `state_fields`. Merging is associative, and the order of
-    states does not matter.
+    states does not matter. A state that is null in all of them is that of no rows: stored states are, of rows from
+    before a pipeline had the aggregate.
     """
 
     #: Whether `subtract` takes back what was added.

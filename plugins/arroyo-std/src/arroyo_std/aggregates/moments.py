@@ -92,7 +92,7 @@ class Moments(Aggregate):
         return pa.array(found, pa.float64(), mask=~is_known)
 
     def _read(self, states: States) -> tuple[npt.NDArray[np.int64], list[Doubles], list[Doubles]]:
-        count, *rest = (state.to_numpy() for state in states)
+        count, *rest = (state.fill_null(0).to_numpy() for state in states)
         return count, rest[: len(self._columns)], rest[len(self._columns) :]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from itertools import pairwise
 
 import numpy as np
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 
 from arroyo_core.api import Registry
 from arroyo_core.errors import ConfigError
+from arroyo_core.state import ColumnOwner, column_path
 from arroyo_std.aggregates.function import Aggregate, KernelAggregate, Rows, States, Times
 from arroyo_std.aggregates.groups import Groups, Kernel
 from arroyo_std.aggregates.keys import free_name
@@ -51,6 +53,16 @@ class AggregatePlan:
         #: The filters that differ, and which of them each aggregate has.
         self._filters = list(dict.fromkeys(spec.filter for spec in specs if spec.filter))
         self._compiled: CompiledExpressions | None = None
+
+    def column_owners(self, parent: str = "") -> dict[str, ColumnOwner]:
+        """Whose the state columns are, by their paths in a table, or in a column of one."""
+        owners = [
+            ColumnOwner(f"aggregate {spec.name}", f"{spec.shown()} {name}")
+            for spec, aggregate in zip(self._specs, self.aggregates, strict=True)
+            for name, _ in aggregate.state_fields()
+        ]
+        paths = [column_path(parent, field.name) for field in self.state_fields]
+        return dict(zip(paths, owners, strict=True))
 
     @property
     def is_compact(self) -> bool:
@@ -104,12 +116,12 @@ class AggregatePlan:
         )
 
     def merge(self, states: Sequence[pa.Array], groups: Groups) -> States:
-        """One state row per group from several."""
+        """One state row per group from several; of an aggregate that is null in all of these it is null."""
         parts = [list(states[part]) for part in self._slices]
         return self._run(
             groups,
             lambda place, aggregate: aggregate.combine(parts[place]),
-            lambda place, aggregate: aggregate.merge(parts[place], groups),
+            lambda place, aggregate: _keep_unknown(parts[place], groups, aggregate.merge(parts[place], groups)),
         )
 
     def subtract(self, states: Sequence[pa.Array], others: Sequence[pa.Array]) -> States:
@@ -125,6 +137,16 @@ class AggregatePlan:
         return [
             aggregate.finish(list(states[part])) for aggregate, part in zip(self.aggregates, self._slices, strict=True)
         ]
+
+    def finish_sent(self, states: Sequence[pa.Array]) -> list[pa.Array]:
+        """The results as they were sent: null for an aggregate that was not there yet."""
+        results = []
+        for result, part in zip(self.finish(states), self._slices, strict=True):
+            is_unknown = _is_unknown(states[part])
+            results.append(
+                result if is_unknown is None else pc.if_else(is_unknown, pa.scalar(None, result.type), result)
+            )
+        return results
 
     def _run(
         self,
@@ -146,3 +168,23 @@ class AggregatePlan:
             else:
                 states += states_of(place, aggregate)
         return states
+
+
+def _is_unknown(states: Sequence[pa.Array]) -> pa.Array | None:
+    """Which rows are from before an aggregate was there: null in all its columns; None if no row is."""
+    if not all(state.null_count for state in states):
+        return None
+    return reduce(pc.and_, [state.is_null() for state in states])
+
+
+def _keep_unknown(states: Sequence[pa.Array], groups: Groups, merged: States) -> States:
+    """What was merged, null again for groups of which nothing is known."""
+    is_unknown = _is_unknown(states)
+    if is_unknown is None:
+        return merged
+    is_known = np.zeros(groups.count, dtype=np.bool_)
+    is_known[groups.codes[~is_unknown.to_numpy(zero_copy_only=False)]] = True
+    if is_known.all():
+        return merged
+    mask = pa.array(is_known)
+    return [pc.if_else(mask, state, pa.scalar(None, state.type)) for state in merged]

@@ -37,10 +37,10 @@ class Count(KernelAggregate):
         return [Kernel("sum", states[0])]
 
     def finish(self, states: States) -> pa.Array:
-        return states[0]
+        return pc.fill_null(states[0], 0)
 
     def subtract(self, states: States, others: States) -> States:
-        return [pc.subtract(states[0], others[0])]
+        return [_subtract_counts(states[0], others[0])]
 
 
 class Sum(KernelAggregate):
@@ -88,7 +88,7 @@ class Sum(KernelAggregate):
             left = pc.subtract_checked(total, back)
         except pa.ArrowInvalid as error:
             raise self._overflow() from error
-        return [self._cast(left), pc.subtract(states[1], others[1])]
+        return [self._cast(left), _subtract_counts(states[1], others[1])]
 
     def _cast(self, values: pa.Array) -> pa.Array:
         if values.type == self.output_type:
@@ -145,7 +145,7 @@ class Mean(KernelAggregate):
 
     def subtract(self, states: States, others: States) -> States:
         total = pc.subtract(pc.fill_null(states[0], 0.0), pc.fill_null(others[0], 0.0))
-        return [total, pc.subtract(states[1], others[1])]
+        return [total, _subtract_counts(states[1], others[1])]
 
 
 class Extreme(KernelAggregate):
@@ -167,3 +167,7 @@ class Extreme(KernelAggregate):
 
     def finish(self, states: States) -> pa.Array:
         return states[0]
+
+
+def _subtract_counts(counts: pa.Array, others: pa.Array) -> pa.Array:
+    return pc.subtract(pc.fill_null(counts, 0), pc.fill_null(others, 0))

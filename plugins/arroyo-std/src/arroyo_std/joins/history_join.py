@@ -89,6 +89,9 @@ class HistoryJoin(TimedJoin):
             return kept
         return ArroyoSchema(side.schema.append(pa.field(PADDED, pa.bool_())), kept.timestamp_column, kept.key_columns)
 
+    def own_columns(self) -> tuple[str, ...]:
+        return (PADDED,)
+
     def open(self, layout: JoinLayout, ctx: OperatorContext) -> None:
         self._tables = [KeyedTable(side, ctx) for side in layout.sides]
         self._sends_updates = self._is_updating(layout)

@@ -20,8 +20,9 @@ from arroyo_core.api import (
     Watermark,
 )
 from arroyo_core.errors import ConfigError
-from arroyo_core.state import global_table_config, timestamp_table_config
+from arroyo_core.state import ColumnRules, global_table_config, timestamp_table_config
 from arroyo_std.joins.layout import LEFT, SIDE_NAMES, JoinLayout, JoinSettings, KeyPair, Side
+from arroyo_std.row_values import TAKEN_BACK
 from arroyo_std.windows.progress import NEVER_US, FiringProgress, progress_view, restore_progress
 from arroyo_std.windows.times import Times, times_us
 
@@ -110,6 +111,10 @@ class TimedJoin(ArrowOperator):
         """The columns of the table of one side."""
         return ArroyoSchema(side.schema, side.time_column, side.keys)
 
+    def own_columns(self) -> tuple[str, ...]:
+        """Columns that tables have, or do not, beside those of the input."""
+        return ()
+
     def tables(self, inputs: Sequence[ArroyoSchema]) -> dict[str, TableConfig]:
         described = "the watermark that rows have been joined up to, by subtask"
         tables = global_table_config(PROGRESS_TABLE, described, is_partitioned=True)
@@ -120,6 +125,7 @@ class TimedJoin(ArrowOperator):
                 timedelta(microseconds=retention_us),
                 False,
                 self.table_schema(side),
+                column_rules=ColumnRules(fixed=self.own_columns(), closed=TAKEN_BACK if side.is_updating else ""),
             )
         return tables
 

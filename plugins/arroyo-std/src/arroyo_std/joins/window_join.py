@@ -92,6 +92,9 @@ class WindowJoin(TimedJoin):
     def time_column(self, side: Side) -> str | None:
         return WINDOW_END if self._window.size_us is None else side.time_column
 
+    def own_columns(self) -> tuple[str, ...]:
+        return (LAST_MOMENT,)
+
     def table_schema(self, side: Side) -> ArroyoSchema:
         return ArroyoSchema(side.schema.append(pa.field(LAST_MOMENT, TIME_TYPE)), LAST_MOMENT, side.keys)
 

@@ -26,12 +26,13 @@ from arroyo_core.api import (
 )
 from arroyo_core.api.units import format_duration_us
 from arroyo_core.api.updating import UPDATING_META, split_updates
-from arroyo_core.state import timestamp_table_config
+from arroyo_core.state import ColumnRules, timestamp_table_config
 from arroyo_std.aggregates.groups import Groups
 from arroyo_std.aggregates.keys import key_columns
 from arroyo_std.aggregates.partials import partial_input
 from arroyo_std.aggregates.registry import AggregateSpec
-from arroyo_std.setting_texts import NONE, aggregates_text, names_text
+from arroyo_std.row_values import TAKEN_BACK
+from arroyo_std.setting_texts import aggregate_texts, names_text
 from arroyo_std.timers import KeyTimers
 from arroyo_std.updating.store import IS_RETRACT, Delta, UpdatingLayout, UpdatingStore
 from arroyo_std.windows.progress import NEVER_US
@@ -156,21 +157,29 @@ class UpdatingAggregate(ArrowOperator):
         layout = self._make_layout(partial_input(inputs[0]) or inputs[0])
         return {
             AGGREGATES_TABLE: timestamp_table_config(
-                AGGREGATES_TABLE, "aggregates by key, as last sent", timedelta(0), True, layout.state
+                AGGREGATES_TABLE,
+                "aggregates by key, as last sent",
+                timedelta(0),
+                True,
+                layout.state,
+                column_rules=ColumnRules(
+                    owners=layout.plan.column_owners(), closed=TAKEN_BACK if layout.is_updating else ""
+                ),
             ),
             TIMERS_TABLE: timestamp_table_config(
                 TIMERS_TABLE, "when a key may be forgotten", UNLIMITED, False, layout.timers
             ),
         }
 
-    def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str]:
+    def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str | Mapping[str, str]]:
         # What a state comes to has been sent, and is taken back when it changes.
         aggregates = self._settings.aggregates
         is_timed = any(spec.function in ("first", "last") for spec in aggregates)
         return {
             "keys": names_text(self._settings.keys),
-            "aggregates": aggregates_text(aggregates, has_sent=True),
-            "time": f"event ({inputs[0].timestamp_column})" if is_timed else NONE,
+            "aggregates": aggregate_texts(aggregates, has_sent=True),
+            # Left out where it does not matter: a first aggregate that it matters to may be added.
+            **({"time": f"event ({inputs[0].timestamp_column})"} if is_timed else {}),
         }
 
     def tick_interval(self) -> timedelta | None:

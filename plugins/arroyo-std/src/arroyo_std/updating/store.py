@@ -71,6 +71,10 @@ class UpdatingLayout:
     def results(self, keys: Sequence[pa.Array], states: Sequence[pa.Array]) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays([*keys, *self.plan.finish(states)[1:]], schema=self.result_schema)
 
+    def sent_results(self, keys: Sequence[pa.Array], states: Sequence[pa.Array]) -> pa.RecordBatch:
+        """Results as they were sent, to be taken back."""
+        return pa.RecordBatch.from_arrays([*keys, *self.plan.finish_sent(states)[1:]], schema=self.result_schema)
+
 
 @dataclass(frozen=True, slots=True)
 class Delta:
@@ -131,7 +135,7 @@ class UpdatingStore:
         if idle.num_rows == 0:
             return None
         self._view.delete(idle)
-        results = self._layout.results(idle.columns[: len(self._layout.keys)], self._layout.states_of(idle))
+        results = self._layout.sent_results(idle.columns[: len(self._layout.keys)], self._layout.states_of(idle))
         return make_updates(results, is_retract=True, ids=row_ids(results, self._layout.keys))
 
     def _reschedule(self, rows: pa.RecordBatch, now_us: int) -> None:
@@ -259,7 +263,7 @@ class _Flush:
     def _changes(self, live_keys: list[pa.Array], live_states: list[pa.Array], is_live: Mask) -> pa.RecordBatch:
         layout = self._layout
         width = len(layout.keys)
-        old = layout.results(self._stored.columns[:width], layout.states_of(self._stored))
+        old = layout.sent_results(self._stored.columns[:width], layout.states_of(self._stored))
         new = layout.results(live_keys, live_states)
         old_at, new_at = _places(self._is_stored), _places(is_live)
         both = np.flatnonzero(self._is_stored & is_live)

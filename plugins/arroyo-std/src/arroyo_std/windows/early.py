@@ -118,8 +118,8 @@ class EarlyTumblingWindow(TumblingWindow):
         new_states = layout.plan.merge(layout.states_of(both), Groups(all_codes, fresh.num_rows))
         places = np.cumsum(was_sent) - 1
         old_states = layout.plan.merge(layout.states_of(known), Groups(places[codes], len(sent)))
-        new = self._results(layout, fresh, new_states)
-        old = self._results(layout, fresh.take(pa.array(sent)), old_states)
+        new = self._results(layout, fresh, layout.plan.finish(new_states))
+        old = self._results(layout, fresh.take(pa.array(sent)), layout.plan.finish_sent(old_states))
         width = len(layout.keys) + len(WINDOW_COLUMNS)
         is_same = np.zeros(fresh.num_rows, dtype=np.bool_)
         is_same[sent] = same_rows(old.columns[width:], new.take(pa.array(sent)).columns[width:], len(sent))
@@ -132,10 +132,10 @@ class EarlyTumblingWindow(TumblingWindow):
             append_ranks=added,
         )
 
-    def _results(self, layout: WindowLayout, rows: pa.RecordBatch, states: Sequence[pa.Array]) -> pa.RecordBatch:
+    def _results(self, layout: WindowLayout, rows: pa.RecordBatch, results: Sequence[pa.Array]) -> pa.RecordBatch:
         starts = times_us(rows.column(WINDOW_START))
         keys = [rows.column(key) for key in layout.keys]
-        return layout.finish(keys, states, starts_us=starts, ends_us=starts + self._grid.size_us)
+        return layout.rows(keys, results, starts_us=starts, ends_us=starts + self._grid.size_us)
 
     def _set_unsent(self, rows: pa.RecordBatch | None) -> None:
         self._unsent = [rows] if rows is not None and rows.num_rows else []

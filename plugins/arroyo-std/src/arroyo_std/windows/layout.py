@@ -67,6 +67,12 @@ class WindowLayout:
     def finish(
         self, keys: Sequence[pa.Array], states: Sequence[pa.Array], *, starts_us: Times, ends_us: Times
     ) -> pa.RecordBatch:
-        """Rows of the output."""
+        """Rows of the output, of states."""
+        return self.rows(keys, self.plan.finish(states), starts_us=starts_us, ends_us=ends_us)
+
+    def rows(
+        self, keys: Sequence[pa.Array], results: Sequence[pa.Array], *, starts_us: Times, ends_us: Times
+    ) -> pa.RecordBatch:
+        """Rows of the output, of the results of aggregates."""
         window = [time_array(starts_us), time_array(ends_us), time_array(ends_us - 1)]
-        return pa.RecordBatch.from_arrays([*keys, *window, *self.plan.finish(states)], schema=self.output.schema)
+        return pa.RecordBatch.from_arrays([*keys, *window, *results], schema=self.output.schema)

@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from arroyo_core.api import END_OF_TIME_US, ArrowOperator, ArroyoSchema, OperatorContext, Registry
 from arroyo_core.api.units import format_duration_us
-from arroyo_core.state import timestamp_table_config
+from arroyo_core.state import ColumnRules, timestamp_table_config
 from arroyo_std.aggregates.groups import Groups, Mask
 from arroyo_std.aggregates.partials import partial_schema
 from arroyo_std.windows.layout import WINDOW_START, WindowLayout
 from arroyo_std.windows.partial import PartialWindow
 from arroyo_std.windows.progress import FiringProgress
-from arroyo_std.windows.session_store import SessionLayout, SessionStore
+from arroyo_std.windows.session_store import SESSIONS, SessionLayout, SessionStore
 from arroyo_std.windows.sessions import Sessions, derive_sessions
 from arroyo_std.windows.times import TIME_TYPE, Times, time_array, times_us
 from arroyo_std.windows.windowed import UNLIMITED, WindowOperator, WindowSettings
@@ -111,7 +111,12 @@ class SessionWindow(WindowOperator):
         retention = timedelta(microseconds=self._gap_us + self._settings.allowed_lateness_us)
         return {
             SESSIONS_TABLE: timestamp_table_config(
-                SESSIONS_TABLE, "open sessions by key", timedelta(0), True, tables.sessions
+                SESSIONS_TABLE,
+                "open sessions by key",
+                timedelta(0),
+                True,
+                tables.sessions,
+                column_rules=ColumnRules(owners=layout.plan.column_owners(SESSIONS)),
             ),
             TIMERS_TABLE: timestamp_table_config(
                 TIMERS_TABLE,

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from arroyo_core.api import ArrowOperator, ArroyoSchema, OperatorContext, Registry
 from arroyo_core.api.units import format_duration_us
-from arroyo_core.state import timestamp_table_config
+from arroyo_core.state import ColumnRules, timestamp_table_config
 from arroyo_std.aggregates.groups import Groups
 from arroyo_std.whole_groups import concat
 from arroyo_std.windows.bins import BinStore
@@ -98,6 +98,7 @@ class BinnedWindow(WindowOperator):
                 UNLIMITED if self._settings.is_processing_time else retention,
                 False,
                 layout.state,
+                column_rules=ColumnRules(owners=layout.plan.column_owners()),
             )
         }
 

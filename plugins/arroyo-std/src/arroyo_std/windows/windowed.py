@@ -30,7 +30,7 @@ from arroyo_core.state import global_table_config
 from arroyo_std.aggregates.groups import Mask
 from arroyo_std.aggregates.partials import partial_input
 from arroyo_std.aggregates.registry import AggregateSpec
-from arroyo_std.setting_texts import aggregates_text, names_text
+from arroyo_std.setting_texts import aggregate_texts, names_text
 from arroyo_std.windows.layout import WINDOW_START, WindowLayout
 from arroyo_std.windows.progress import NEVER_US, FiringProgress, progress_view, restore_progress
 from arroyo_std.windows.times import Times, times_us
@@ -161,13 +161,13 @@ class WindowOperator(ArrowOperator):
         )
         return {**progress, **self.state_tables(self._make_layout(partial_input(inputs[0]) or inputs[0]))}
 
-    def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str]:
+    def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str | Mapping[str, str]]:
         settings = self._settings
         is_event_time = not settings.is_processing_time
         return {
             **self.geometry(),
             "keys": names_text(settings.keys),
-            "aggregates": aggregates_text(settings.aggregates, has_sent=self.has_sent()),
+            "aggregates": aggregate_texts(settings.aggregates, has_sent=self.has_sent()),
             "time": f"event ({inputs[0].timestamp_column})" if is_event_time else "processing",
             # With a longer one, rows would open windows again that have fired.
             "allowed lateness": format_duration_us(settings.allowed_lateness_us),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from arroyo_core.api import ArrowOperator, DisplayableOperator, Guarantee, SourceOperator
 from arroyo_testing.conformance.faults import ConformanceError
 from arroyo_testing.conformance.subject import OperatorSubject, SourceSubject
@@ -42,9 +44,11 @@ def _check_settings(name: str, subject: OperatorSubject | SourceSubject) -> None
     operators = [subject.make().inner for _ in range(2)]
     found, again = (dict(operator.state_settings(inputs)) for operator in operators)
     for label, text in found.items():
-        if not (isinstance(label, str) and isinstance(text, str)):
+        texts = [label, *text, *text.values()] if isinstance(text, Mapping) else [label, text]
+        if not all(isinstance(each, str) for each in texts):
             raise ConformanceError(
-                f"{name}.state_settings() gives {label!r}: {text!r}: give labels and texts, both strings"
+                f"{name}.state_settings() gives {label!r}: {text!r}: give labels and texts, both strings, or parts by "
+                "name"
             )
         if again.get(label) != text:
             raise ConformanceError(
