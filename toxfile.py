@@ -70,7 +70,7 @@ def installed_in(environment: str) -> Sequence[Distribution]:
 def test_arguments(environment: str) -> list[str]:
     """What pytest is asked to run; empty for an environment without tests."""
     if environment == PIPELINES:
-        folders = ("lives", "golden", "nexmark", "exactly_once", "adversary")
+        folders = ("lives", "edits", "golden", "nexmark", "exactly_once", "adversary")
         return ["benchmarks", *(f"tests/{folder}" for folder in folders)]
     if environment == INTEGRATION:
         return ["tests/integration"]

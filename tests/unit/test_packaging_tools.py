@@ -174,3 +174,9 @@ class TestInstall:
         monkeypatch.setattr(install.subprocess, "run", run)
         assert install.main(["--group", "test"]) == 0
         assert asked == [True, False]
+
+
+def test_every_folder_of_tests_is_run_by_an_environment_of_the_matrix():
+    written = (ROOT / "toxfile.py").read_text()
+    folders = {path.parent.name for path in ROOT.glob("tests/*/test_*.py")} | {"unit"}
+    assert {name for name in folders if f'"{name}"' not in written and f'"tests/{name}"' not in written} == set()
