@@ -26,6 +26,7 @@ from arroyo_core.cli.terminal import is_terminal
 from arroyo_core.errors import ArroyoError, InvalidPipelineError, OperatorError, PipelineError
 from arroyo_core.plugin import installed_plugins
 from arroyo_core.runtime.job import MAX_RESTARTS
+from arroyo_core.state.failures import RemovedStateError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -183,7 +184,8 @@ def _print_end(text: str, code: int, args: argparse.Namespace) -> None:
 
 
 def _advice(error: ArroyoError, code: int) -> str:
-    if code != DAMAGED or "arroyo checkpoints repair" in str(error):
+    # Of state that was removed nothing is left to look at.
+    if code != DAMAGED or isinstance(error, RemovedStateError) or "arroyo checkpoints repair" in str(error):
         return ""
     return (
         "\n`arroyo checkpoints verify URL` lists what is damaged, and `arroyo checkpoints repair URL` goes back to the "

@@ -79,9 +79,9 @@ class Progress:
         """Called by a signal handler, so that it must not touch what the signal may have come in the middle of."""
         # Nobody may be reading.
         with contextlib.suppress(OSError):
-            os.write(
-                self.out.fileno(), ("" if self.lines.is_json else "\n").encode() + self.lines.render(text).encode()
-            )
+            # A terminal shows the keys that were pressed.
+            start = "\n" if self.out.isatty() else ""
+            os.write(self.out.fileno(), f"{start}{self.lines.render(text)}".encode())
 
     def write(self, text: str) -> int:
         return self.out.write(text)

@@ -249,7 +249,9 @@ def test_an_epoch_that_is_stuck_is_cancelled_and_run_again(lab, tmp_path, caplog
     assert result.is_finished
     assert result.restarts == 1
     assert lab.trace.numbers() == dict.fromkeys(range(20), 1)
-    said = [record.getMessage() for record in caplog.records]
+    # On a busy machine a publication may take longer than that timeout, and is warned of, too.
+    told = (record.getMessage() for record in caplog.records)
+    said = [message for message in told if "has not ended for" not in message]
     assert said[0].startswith("epoch 2 made no progress for 50ms (checkpoint.timeout): wave 0: ")
     assert said[0].endswith("it is cancelled")
     assert "the job goes on from its last checkpoint" in said[1]
