@@ -58,13 +58,16 @@ def with_numbers(number: int) -> str:
     return str(1_766_000_000_000_000 + number) if number % 7 == 0 else iso(number)
 
 
+def one_in_hundred(number: int) -> bool:
+    return number % 100 == 50
+
+
 def cases() -> Sequence[Case]:
-    one_in_hundred = {"is_broken": lambda number: number % 100 == 50}
     return [
         Case("clean", iso),
         Case("14 % of the times are numbers", with_numbers),
-        Case("1 % of the lines are broken", iso, **one_in_hundred),
-        Case("both", with_numbers, **one_in_hundred),
+        Case("1 % of the lines are broken", iso, is_broken=one_in_hundred),
+        Case("both", with_numbers, is_broken=one_in_hundred),
         Case("times as 31/12/2025 10:00:00", day_first, settings={"timestamp_formats": ["%d/%m/%Y %H:%M:%S"]}),
     ]
 

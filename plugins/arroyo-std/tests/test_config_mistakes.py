@@ -58,7 +58,7 @@ JOINS = [
     ("window_join", "{size: 5s, on: [{left: kk}]}", 30, "no column 'kk'"),
     ("window_join", "{size: 5s, on: [{left: k, right: kk}]}", 40, "no column 'kk'"),
     ("window_join", "{size: 5s, on: [{left: k, right: v}]}", 40, DIFFERENT),
-    ("window_join", "{size: 5s, on: []}", 18, "'on' must not be empty"),
+    ("window_join", "{size: 5s, on: []}", 22, "'on' is missing: give the columns that must be equal"),
     ("window_join", "{on: [{left: k}]}", 7, "size"),
     ("join", "{on: [{left: kk}]}", 20, "no column 'kk'"),
     ("join", "{on: [{left: v, right: k}]}", 30, "'v' on the left is int64, 'k' on the right is string"),
