@@ -77,10 +77,10 @@ class Outcome:
             if epoch.job in names and epoch.number > 1 and start_s <= epoch.time_s < end_s
         ]
 
-    def cpu_ms_per_epoch(self) -> float:
+    def cores(self) -> float:
+        """How many were busy with all of it, on average."""
         first, last = self.looks[0], self.looks[-1]
-        count = len(self.epochs_between(self.pipelines, first.time_s, last.time_s))
-        return 1000 * (last.cpu_s - first.cpu_s) / count if count else 0.0
+        return (last.cpu_s - first.cpu_s) / (last.time_s - first.time_s)
 
     def problems(self) -> list[str]:
         """What must hold however short the run was."""

@@ -9,7 +9,7 @@ import duckdb
 import yaml
 
 #: Ticks per second while a source runs, and their keys.
-RATE = 50
+RATE = 10
 KEYS = 20
 
 

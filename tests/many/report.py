@@ -15,7 +15,7 @@ _TIMES = ("epochs", "median", "95 %", "longest", "to the commit")
 def memory_table(outcomes: Sequence[Outcome]) -> str:
     """A row for each run; what a further pipeline takes is told beside the first run."""
     first = outcomes[0]
-    columns = ["pipelines", *KINDS, "workers", "all (MiB)", "per further pipeline", "CPU per epoch"]
+    columns = ["pipelines", *KINDS, "workers", "all (MiB)", "per further pipeline", "cores busy"]
     rows = []
     for outcome in outcomes:
         total = median_mib(outcome.late_looks)
@@ -28,7 +28,7 @@ def memory_table(outcomes: Sequence[Outcome]) -> str:
                 str(median_count(outcome.late_looks, WORKER)),
                 f"{total:.0f}",
                 share,
-                f"{outcome.cpu_ms_per_epoch():.0f} ms",
+                f"{outcome.cores():.2f}",
             ]
         )
     return _table(columns, rows)
