@@ -133,7 +133,7 @@ def test_other_failures_keep_their_own_words(text, kind):
 
 def test_what_cannot_be_pickled_is_a_refusal(monkeypatch):
     class Exchange:
-        def tag(self, tag, description):
+        def tag(self, tag, description, *, pool):
             return
 
         def run(self, plan, request):
