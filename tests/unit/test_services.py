@@ -165,7 +165,7 @@ def parse_arroyo(words):
 def test_the_service_starts_a_command_that_there_is():
     command = shlex.split(unit()["Service"]["ExecStart"].replace("%i", "orders").replace("${METRICS_PORT}", "9100"))
     args = parse_arroyo(command)
-    assert (args.file, args.metrics_port) == ("/etc/arroyo/orders.yaml", 9100)
+    assert (args.files, args.metrics_port) == (["/etc/arroyo/orders.yaml"], 9100)
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
@@ -345,8 +345,9 @@ def test_kubernetes_starts_a_command_that_there_is_and_asks_where_it_listens():
     annotations = job["spec"]["template"]["metadata"]["annotations"]
     assert annotations["prometheus.io/port"] == str(port["containerPort"])
     (mount, _) = container["volumeMounts"]
-    assert Path(args.file).parent == Path(mount["mountPath"])
-    assert Path(args.file).name in kubernetes()["ConfigMap"]["data"]
+    (file,) = args.files
+    assert Path(file).parent == Path(mount["mountPath"])
+    assert Path(file).name in kubernetes()["ConfigMap"]["data"]
     volumes = {volume["name"]: volume for volume in pod["volumes"]}
     assert volumes[mount["name"]]["configMap"]["name"] == kubernetes()["ConfigMap"]["metadata"]["name"]
 
@@ -379,7 +380,7 @@ def test_the_page_has_every_exit_code():
 
 def test_the_page_of_services_names_every_file():
     page = (ROOT / "docs/services.md").read_text(encoding="utf-8")
-    files = [path.relative_to(ROOT).as_posix() for path in DEPLOY.rglob("*") if path.is_file()]
+    files = [path.relative_to(ROOT).as_posix() for path in DEPLOY.rglob("*.*") if path.suffix != ".pyc"]
     assert len(files) >= 6
     for name in files:
         assert f"(../{name})" in page, name

@@ -56,7 +56,7 @@ def test_the_files_of_a_job_are_those_of_the_state_format(tmp_path):
     patterns = [re.compile(re.sub(r"\\\{\w+\\\}", r"[\\w%.]+", re.escape(shape))) for shape in shapes]
     files = [file for file in (tmp_path / "state").rglob("*") if file.is_file()]
     seen = {pattern.pattern for file in files for pattern in patterns if pattern.fullmatch(file.name)}
-    assert len(seen) == 7  # all but a request to stop and a function from Python
+    assert len(seen) == 8  # all but a request to stop and a function from Python
     for file in files:
         assert any(pattern.fullmatch(file.name) for pattern in patterns), file
         if file.suffix in {".metadata", ".marker", ".claim", ".incarnation"}:

@@ -126,7 +126,9 @@ class Broker:
             self._process.send_signal(number)
 
     def _format(self, properties: Path) -> None:
-        cluster = urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+        first, *rest = uuid.uuid4().bytes
+        # Below 128, so that it does not begin with a dash: that would be an option.
+        cluster = urlsafe_b64encode(bytes([first % 128, *rest])).rstrip(b"=").decode()
         command = self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties))
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
