@@ -7,7 +7,7 @@ import logging
 import os
 import traceback
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from multiprocessing import get_context
@@ -57,10 +57,11 @@ def run_rounds(seeds: Sequence[int]) -> list[Round]:
     return [run_round(seed) for seed in seeds]
 
 
-def share_rounds(seeds: Sequence[int]) -> list[Round]:
+def share_rounds(seeds: Sequence[int]) -> Iterator[Round]:
     """In processes of their own, on all cores; the seeds that take longest are not all in one."""
     workers = max(1, min(4, os.cpu_count() or 1))
     size = max(1, min(20, -(-len(seeds) // workers)))
     shares = [seeds[start : start + size] for start in range(0, len(seeds), size)]
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        return [found for rounds in pool.map(run_rounds, shares) for found in rounds]
+        for rounds in pool.map(run_rounds, shares):
+            yield from rounds

@@ -23,6 +23,9 @@ SEED = int(
     os.environ.get("ADVERSARY_SEED") or (585_090 if os.environ.get("CI") else random.SystemRandom().randrange(10**6))
 )
 
+#: A long run says after so many rounds how far it is.
+TELL = 100
+
 #: With fewer rounds, some deed may not have come up.
 ENOUGH = 40
 
@@ -40,10 +43,13 @@ def show(request):
 def test_whatever_spark_does_the_output_is_as_if_it_had_not(show):
     seeds = range(SEED, SEED + SEEDS)
     show(f"\nadversary: {SEEDS} seeds from {SEED} on; repeat with: make adversary SEED={SEED} SEEDS={SEEDS}")
-    rounds = share_rounds(seeds)
-    for found in rounds:
+    rounds = []
+    for found in share_rounds(seeds):
+        rounds.append(found)
         if found.problems:
             show(str(found))
+        if len(rounds) % TELL == 0:
+            show(f"adversary: {len(rounds):,} rounds, up to seed {found.seed}")
     show(f"adversary: {told(rounds)}")
     assert [found.seed for found in rounds if found.problems] == []
     if SEEDS >= ENOUGH:
