@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -65,7 +66,7 @@ class Command:
         self._log = folder / "stderr.log"
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
-                [str(Path(sys.executable).with_name("arroyo")), "run", *map(str, arguments)],
+                [str(Path(sys.executable).with_name("arroyo")), "run", *map(str, arguments), "--progress", "plain"],
                 stderr=log,
                 cwd=folder,
                 env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"},
@@ -74,7 +75,8 @@ class Command:
 
     @property
     def said(self) -> str:
-        return self._log.read_text()
+        """Without the times of lines."""
+        return re.sub(r"^\d{4}-\S+Z ", "", self._log.read_text(), flags=re.MULTILINE)
 
     def wait_for(self, *texts: str) -> None:
         def is_said() -> bool:
@@ -116,7 +118,7 @@ def test_one_fails_for_good_one_is_stopped_and_one_finishes(tmp_path: Path, arro
     with running(tmp_path, tmp_path / "pipelines", "--metrics-port", port) as command:
         command.wait_for("\nfailing: epoch    2", "\nstopped: epoch    2", "\nwhole:   epoch    2")
         (tmp_path / "failing.fail").touch()
-        command.wait_for("\nfailing: failed; 2 others run on: operator 'fault', subtask 0")
+        command.wait_for("\nerror: failing: failed; 2 others run on: operator 'fault', subtask 0")
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
             families = {family.name: family for family in text_string_to_metric_families(answer.read().decode())}
         counted = {sample.labels["job_id"]: sample.value for sample in families["arroyo_epochs"].samples}
