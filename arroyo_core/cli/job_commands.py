@@ -135,7 +135,7 @@ def _node_row(name: str, numbers: Mapping[str, Any]) -> list[object]:
 
 
 def _ago(time_us: int | None, now_us: int) -> str:
-    return "" if time_us is None else f"{format_lag(time_us, now_us=now_us)} ago"
+    return "" if time_us is None else f"{format_lag(min(time_us, now_us), now_us=now_us)} ago"
 
 
 def _shown(value: object) -> str:
