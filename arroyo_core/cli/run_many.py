@@ -64,7 +64,7 @@ def _run_files(args: argparse.Namespace, files: Sequence[str], lines: LogLines) 
         left = [run for run in runs if not run.has_finished_before()]
         if left:
             _open_spark(args, conf, left, lines, resources)
-        # Before Spark goes: jobs that are left behind would tell of it.
+        # Before Spark goes: jobs that are left behind would report it.
         resources.callback(_end, runs, log, shows_table=not is_quiet and not lines.is_json)
         resources.enter_context(stopping(StopSignals([run.job for run in left]), Progress(lines=lines)))
         _wait(left)

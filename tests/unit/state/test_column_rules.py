@@ -84,7 +84,7 @@ class LastByKey(View):
 
 
 class Lives:
-    """A job whose table is declared anew in each life."""
+    """A job whose table is declared again in each life."""
 
     def __init__(self, folder, kind, *, is_cached=False):
         self.kind = kind

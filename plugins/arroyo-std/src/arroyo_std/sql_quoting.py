@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-#: What a name inside of is no column: a text, a name in quotes, a comment.
+#: A name inside of these is not a column: a text, a name in quotes, a comment.
 _OPAQUE = r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/"""
 
 
