@@ -41,6 +41,9 @@ from arroyo_core.state.protocol import (
 )
 from arroyo_core.state.storage import StorageProvider, StoredFile
 
+#: At every so many epochs, all files that an epoch refers to are looked for, and not only its own.
+LOOK_AT_ALL_EPOCHS = 64
+
 
 class BackingStore(ABC):
     """What any state backend offers to drivers and table managers."""
@@ -160,18 +163,21 @@ class ParquetBackend(BackingStore):
                         )
 
     def check_written(self, metadata: CheckpointMetadata) -> None:
-        """Raise `DamagedStateError` unless all that an epoch refers to is where this driver looks for it.
+        """Raise `DamagedStateError` unless what an epoch refers to is where this driver looks for it.
 
-        What its tasks wrote, what they took over from epochs before, and the checkpoint that it follows: one listing.
+        That is what its tasks wrote, and the checkpoint that it follows; now and then also what it took over from
+        epochs before: to list all of that takes longer the more there is.
         """
-        needed = referenced_sizes(metadata)
-        listed = {file.path: file.size_bytes for file in self.storage.list(paths.checkpoints_folder(metadata.job_id))}
         parent = paths.checkpoint_metadata(metadata.job_id, metadata.parent_epoch)
-        # A listing may be a little late on network filesystems.
-        if metadata.parent_epoch and parent not in listed and not self.storage.exists(parent):
+        if metadata.parent_epoch and not self.storage.exists(parent):
             raise DamagedStateError(self._removed(parent))
         folder = paths.epoch_folder(metadata.job_id, metadata.epoch) + "/"
+        needed, place = referenced_sizes(metadata), paths.checkpoints_folder(metadata.job_id)
+        if metadata.epoch % LOOK_AT_ALL_EPOCHS:
+            needed, place = {path: size for path, size in needed.items() if path.startswith(folder)}, folder[:-1]
+        listed = {file.path: file.size_bytes for file in self.storage.list(place)} if needed else {}
         for path, size_bytes in needed.items():
+            # A listing may be a little late on network filesystems.
             if listed.get(path) == size_bytes or self._has(path, size_bytes):
                 continue
             if not path.startswith(folder):
