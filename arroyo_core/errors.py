@@ -138,7 +138,15 @@ class ConfigError(ArroyoError):
     def within(self, parent: str) -> ConfigError:
         """The same mistake, of a config that is the field `parent` of another."""
         path = f"{parent}.{self.field}" if self.field else parent
-        return ConfigError(self.message, field=path, value=self.value, allowed=self.allowed, suggestion=self.suggestion)
+        return type(self)(self.message, field=path, value=self.value, allowed=self.allowed, suggestion=self.suggestion)
+
+
+class RefusedError(ConfigError):
+    """What a pipeline asks for is refused while it is planned in untrusted mode."""
+
+
+class OutOfTimeError(BaseException):
+    """The time for planning a pipeline is over. No code but that which set the time handles it."""
 
 
 class PluginError(ArroyoError):
@@ -207,6 +215,13 @@ class StateError(ArroyoError):
     """State could not be written or restored; the message names the file and the checkpoint."""
 
     retry = RetryHint.WITH_BACKOFF
+
+
+class UnsafePathError(StateError):
+    """A path that was read from storage leaves the folder that it belongs to. Nothing was moved, and no retry helps."""
+
+    domain = Domain.EXTERNAL
+    retry = RetryHint.NO_RETRY
 
 
 class ExchangeError(ArroyoError):

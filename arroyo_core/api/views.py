@@ -227,7 +227,14 @@ class LastKeyValueState(Protocol):
         ...
 
     def get_aligned(self, keys: pa.RecordBatch) -> pa.RecordBatch:
-        """One row for each row of `keys`: the key's row, or all nulls."""
+        """One row for each row of `keys`: the key's row, or all nulls.
+
+        Raises `StateValueError` if one batch cannot hold the rows: `get_aligned_parts` gives any number of them.
+        """
+        ...
+
+    def get_aligned_parts(self, keys: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """What `get_aligned` gives, one after the other in batches of moderate size."""
         ...
 
     def get_all(self) -> pa.RecordBatch:

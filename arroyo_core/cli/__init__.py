@@ -5,13 +5,18 @@ from typing import TYPE_CHECKING, Any
 from arroyo_core.cli.commands import CommandGroup, Commands
 
 if TYPE_CHECKING:
+    from arroyo_core.cli.observers import Observer
     from arroyo_core.cli.progress import Progress
 
-__all__ = ["CommandGroup", "Commands", "Progress"]
+__all__ = ["CommandGroup", "Commands", "Observer", "Progress"]
 
 
 def __getattr__(name: str) -> Any:
-    # It brings plans and results of jobs, which most commands do not need.
+    # They bring plans and results of jobs, which most commands do not need.
+    if name == "Observer":
+        from arroyo_core.cli.observers import Observer
+
+        return Observer
     if name == "Progress":
         from arroyo_core.cli.progress import Progress
 

@@ -16,7 +16,8 @@ from arroyo_core.plugin import known_elsewhere
 if TYPE_CHECKING:
     from arroyo_core.api import Origin
 
-    _SubParsers: TypeAlias = "argparse._SubParsersAction[CommandParser]"
+    #: What actions of a command are added to.
+    Actions: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 #: From the arguments to an exit code.
 Command: TypeAlias = Callable[[argparse.Namespace], int]
@@ -41,6 +42,17 @@ class CommandParser(argparse.ArgumentParser):
         # No default, or it would overwrite what was given before the command.
         self.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show tracebacks")
 
+    def error(self, message: str) -> None:  # type: ignore[override]
+        """Called by argparse for arguments that it does not understand; ends the process."""
+        found = re.match(r"argument (ACTION|--format): invalid choice: '(.*?)' \(", message)
+        if found is not None:
+            kind = "commands" if found[1] == "ACTION" else "formats"
+            owner = known_elsewhere(kind).get(f"{self.prog.split()[-1]}.{found[2]}")
+            if owner is not None:
+                what = found[2] if found[1] == "ACTION" else f"{found[1]} {found[2]}"
+                self.exit(MISTAKE, f"{self.prog}: {_in_another(f'{self.prog} {what}', owner)}\n")
+        super().error(message)
+
 
 class Commands:
     """What a plugin adds its commands to."""
@@ -48,7 +60,7 @@ class Commands:
     def __init__(self, root: RootParser) -> None:
         #: The parser of `arroyo` itself, for commands that describe all others.
         self.root = root
-        self._parsers: _SubParsers = root.add_subparsers(metavar="COMMAND", required=True, parser_class=CommandParser)
+        self._parsers: Actions = root.add_subparsers(metavar="COMMAND", required=True, parser_class=CommandParser)
         self._owners: dict[str, Origin | None] = {}
         #: Whose commands are being added; None for the core's own.
         self._origin: Origin | None = None
@@ -56,6 +68,25 @@ class Commands:
     @property
     def names(self) -> Sequence[str]:
         return tuple(self._parsers.choices)
+
+    def parser(self, name: str) -> argparse.ArgumentParser:
+        """That of a command which is there: plugins may add options to those of `run`. Raises `KeyError` for others."""
+        return self._parsers.choices[name]
+
+    def actions(self, name: str) -> Actions:
+        """The actions of a command which has some, such as `checkpoints`: a plugin adds its own to them."""
+        (found,) = subparsers_of(self.parser(name))
+        return found
+
+    def are_complete_for(self, arguments: Sequence[str]) -> bool:
+        """Whether what was added so far is all that these arguments need: the core's own commands and actions."""
+        command, action, *_ = [*(word for word in arguments if not word.startswith("-")), "", ""]
+        if command not in self.names:
+            return False
+        # These plan a pipeline, for which all plugins are loaded anyway; they may add options and views.
+        if command in ("run", "plan"):
+            return False
+        return all(action in actions.choices for actions in subparsers_of(self.parser(command)))
 
     @contextmanager
     def registering(self, origin: Origin) -> Iterator[None]:
@@ -106,7 +137,7 @@ class RootParser(argparse.ArgumentParser):
         formatter = self._get_formatter()
         formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
         formatter.add_text(self.description)
-        shown = {action.dest: action for found in self._subparsers_actions() for action in found._choices_actions}
+        shown = {action.dest: action for found in subparsers_of(self) for action in found._choices_actions}
         for title, names in self.grouped_names():
             formatter.start_section(title)
             formatter.add_arguments(shown[name] for name in names)
@@ -128,13 +159,19 @@ class RootParser(argparse.ArgumentParser):
         found = re.match(r"argument COMMAND: invalid choice: '(.*?)' \(", message)
         if found is not None:
             self.exit(MISTAKE, f"{self.prog}: {missing_command(found[1], self._names(), self.disputes)}\n")
+        option = re.match(r"unrecognized arguments: (--[\w-]+)", message)
+        owner = known_elsewhere("options").get(option[1].removeprefix("--")) if option is not None else None
+        if option is not None and owner is not None:
+            self.exit(MISTAKE, f"{self.prog}: {_in_another(option[1], owner)}\n")
         super().error(message)
 
     def _names(self) -> Sequence[str]:
-        return [name for found in self._subparsers_actions() for name in found.choices]
+        return [name for found in subparsers_of(self) for name in found.choices]
 
-    def _subparsers_actions(self) -> list[_SubParsers]:
-        return [action for action in self._actions if isinstance(action, argparse._SubParsersAction)]
+
+def subparsers_of(parser: argparse.ArgumentParser) -> list[Actions]:
+    """What a parser has below it; empty for a command without actions."""
+    return [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
 
 
 def missing_command(name: str, known: Sequence[str], disputes: Mapping[str, Sequence[str]]) -> str:
@@ -146,10 +183,15 @@ def missing_command(name: str, known: Sequence[str], disputes: Mapping[str, Sequ
         )
     distribution = known_elsewhere("commands").get(name)
     if distribution is not None:
-        return f"the command {name!r} is in {distribution}, which is not installed: pip install {distribution}"
-    near = difflib.get_close_matches(name, [*known, *known_elsewhere("commands")], n=1)
+        return _in_another(f"the command {name!r}", distribution)
+    elsewhere = [command for command in known_elsewhere("commands") if "." not in command]
+    near = difflib.get_close_matches(name, [*known, *elsewhere], n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
     return f"there is no command {name!r}: {hint}"
+
+
+def _in_another(what: str, distribution: str) -> str:
+    return f"{what} is in {distribution}, which is not installed: pip install {distribution}"
 
 
 def _rank(title: str) -> float:

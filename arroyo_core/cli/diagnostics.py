@@ -6,9 +6,11 @@ import re
 import sys
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 from typing import TextIO
 
+from arroyo_core.api.limits import FILE_BYTES
+from arroyo_core.api.policy import read_limited
+from arroyo_core.api.visible import visible
 from arroyo_core.cli.terminal import is_coloured, open_console
 from arroyo_core.errors import Location, PipelineError
 from arroyo_core.pipeline.loader import split_lines
@@ -25,7 +27,11 @@ def print_mistake(error: PipelineError, *, is_debug: bool = False) -> None:
 
 
 def print_report(text: str, file: TextIO, *, colour: str = "red") -> None:
-    """Write a heading and what is below it; on a terminal the heading and carets stand out."""
+    """Write a heading and what is below it; on a terminal the heading and carets stand out.
+
+    What a terminal would obey is written out: messages quote data.
+    """
+    text = visible(text)
     if not is_coloured(file):
         print(text, file=file)
         return
@@ -105,6 +111,6 @@ def _source_line(file: str, line: int) -> str | None:
 @cache
 def _source_lines(file: str) -> tuple[str, ...]:
     try:
-        return tuple(split_lines(Path(file).read_bytes().decode("utf-8-sig", errors="replace")))
-    except OSError:
+        return tuple(split_lines(read_limited(file, FILE_BYTES).decode("utf-8-sig", errors="replace")))
+    except (OSError, ValueError):
         return ()

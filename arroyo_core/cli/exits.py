@@ -22,6 +22,7 @@ _CODES = {
     "EpochTimeoutError": TIMED_OUT,
     "FencedError": FENCED,
     "RemovedStateError": DAMAGED,
+    "SealKeyError": MISTAKE,
 }
 
 

@@ -1,25 +1,26 @@
-"""Which jobs a command is about: by a checkpoint URL, by a pipeline file, or by a folder of such files."""
+"""Which job a command is about: by a checkpoint URL, or by a pipeline file."""
 
 from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from arroyo_core.api.urls import absolute_url
-from arroyo_core.errors import ConfigError, InvalidPipelineError
+from arroyo_core.errors import ConfigError
 from arroyo_core.pipeline.environment import Environment
 from arroyo_core.pipeline.languages import Yaml
 from arroyo_core.pipeline.mistakes import Mistakes
 from arroyo_core.pipeline.planner import read_text
 from arroyo_core.pipeline.spec import PipelineSpec, read_spec
 from arroyo_core.pipeline.written import load_pipeline
-from arroyo_core.state import ParquetBackend, StorageProvider, get_storage_provider, paths
-from arroyo_core.state.inspection import find_jobs, find_started_jobs
+from arroyo_core.state import ParquetBackend, StorageProvider, get_storage_provider
+from arroyo_core.state.inspection import find_jobs
 
-_SUFFIXES = (".yaml", ".yml")
+#: Of the files that are pipelines.
+SUFFIXES = (".yaml", ".yml")
 
 
 def add_job_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,8 +36,8 @@ def add_job_arguments(parser: argparse.ArgumentParser) -> None:
 def open_backend(args: argparse.Namespace, find: Callable[[StorageProvider], list[str]] = find_jobs) -> ParquetBackend:
     """The job that the arguments name, or the only one that `find` finds."""
     url, wanted = args.url, args.job
-    if _is_pipeline(url):
-        named = _job_of(Path(url))
+    if is_pipeline(url):
+        named = job_of(Path(url))
         url, wanted = named.url, wanted or named.job
     if wanted is None and "#" in url:
         url, _, wanted = url.rpartition("#")
@@ -66,39 +67,12 @@ class NamedJob:
     job: str
 
 
-def jobs_at(place: str) -> list[NamedJob]:
-    """The jobs below a checkpoint URL; that of a pipeline file; those of all pipeline files of a folder.
-
-    A folder that has both is both. Files of a folder that are no pipelines are passed over.
-    """
-    if _is_pipeline(place):
-        found = {_job_of(Path(place))}
-    elif "://" in place:
-        storage = get_storage_provider(place)
-        found = {NamedJob(storage.url, job) for job in find_started_jobs(storage)}
-    elif Path(place).is_dir():
-        # Not all of the folder is looked through, as a store would be: it may be anything.
-        started = {paths.decode_id(folder.parent.name) for folder in Path(place).glob("*/generations")}
-        found = {NamedJob(absolute_url(place), job) for job in started} | set(_jobs_of_files(Path(place)))
-    else:
-        raise ConfigError(f"there is no folder and no pipeline {place!r}", value=place)
-    return sorted(found, key=lambda named: (named.job, named.url))
+def is_pipeline(place: str) -> bool:
+    """Whether this is the path of a file that may be a pipeline."""
+    return place.endswith(SUFFIXES) and Path(place).is_file()
 
 
-def _jobs_of_files(folder: Path) -> Iterator[NamedJob]:
-    for path in sorted(folder.iterdir()):
-        if path.suffix in _SUFFIXES and path.is_file():
-            try:
-                yield _job_of(path)
-            except (ConfigError, InvalidPipelineError):
-                continue
-
-
-def _is_pipeline(place: str) -> bool:
-    return place.endswith(_SUFFIXES) and Path(place).is_file()
-
-
-def _job_of(path: Path) -> NamedJob:
+def job_of(path: Path) -> NamedJob:
     """The name and the checkpoint URL of a pipeline; its operators are not looked at, nor need they be installed.
 
     Raises `InvalidPipelineError` for what is not a pipeline, and `ConfigError` for one without a URL.

@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+from arroyo_core.api.visible import visible
+
 INFO, WARNING, ERROR = "info", "warning", "error"
 
 
@@ -35,10 +37,11 @@ class LogLines:
         return self.kind is LogFormat.JSON
 
     def render(self, text: str, *, level: str = INFO, **fields: Any) -> str:
-        """One line, with its end."""
+        """One line, with its end. What a terminal would obey is written out: warnings and errors quote data."""
         moment = self._now().isoformat(timespec="milliseconds").replace("+00:00", "Z")
         if self.is_json:
             return json.dumps({"time": moment, "level": level, "message": text, **fields}) + "\n"
+        text = visible(text)
         return f"{moment} {text}\n" if level == INFO else f"{moment} {level}: {text}\n"
 
 

@@ -12,20 +12,27 @@ import sys
 import traceback
 from collections.abc import Sequence
 from importlib.metadata import version
+from pathlib import Path
+from types import FunctionType
 
-from arroyo_core.cli import job_commands, plan, plugins, start, state_commands, stop, udf, validate, watching
-from arroyo_core.cli.arguments import port, restarts
-from arroyo_core.cli.commands import CommandGroup, Commands, RootParser
+from arroyo_core.api.policy import in_force
+from arroyo_core.api.visible import visible
+from arroyo_core.cli import plan, plugins, run_options, state_commands, stop, udf, validate
+from arroyo_core.cli.commands import Commands, RootParser
+from arroyo_core.cli.confined.policies import is_untrusted, policy_of
 from arroyo_core.cli.diagnostics import print_mistake, print_report, render_mistake
 from arroyo_core.cli.exits import DAMAGED, FAILURE, INTERRUPTED, MISTAKE, exit_code
 from arroyo_core.cli.failures import JobsFailedError
 from arroyo_core.cli.log_lines import ERROR, LogFormat, LogLines
-from arroyo_core.cli.options import add_planning, add_spark
-from arroyo_core.cli.pipeline_files import find_files
 from arroyo_core.cli.terminal import is_terminal
-from arroyo_core.errors import ArroyoError, InvalidPipelineError, OperatorError, PipelineError
-from arroyo_core.plugin import installed_plugins
-from arroyo_core.runtime.job import MAX_RESTARTS
+from arroyo_core.errors import (
+    ArroyoError,
+    InvalidPipelineError,
+    OperatorError,
+    PipelineError,
+    SetupError,
+)
+from arroyo_core.plugin import installed_plugins, known_elsewhere
 from arroyo_core.state.failures import RemovedStateError
 
 
@@ -36,9 +43,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    args = _parser(arguments).parse_args(arguments)
+    args = parse(arguments)
     try:
-        code: int = args.command(args)
+        if is_untrusted(args):
+            from arroyo_core.cli.confined.start import run_confined
+
+            return run_confined(arguments, args)
+    except Exception as error:
+        return _fail(error, args)
+    return run_command(args)
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """The arguments of a command, with its function as `command`."""
+    return _parser(arguments).parse_args(arguments)
+
+
+def run_command(args: argparse.Namespace) -> int:
+    """Run a command in this process; errors become exit codes."""
+    try:
+        with in_force(policy_of(args)):
+            code: int = args.command(args)
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader has seen enough. Python flushes once more at exit: give it somewhere to flush to.
@@ -53,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
-    """The parser of all commands; of the core's own alone where `arguments` begin with one of those.
+    """The parser of all commands; of the core's own alone where `arguments` are for one of those.
 
     To load all plugins takes half a second, which `arroyo stop` need not wait for.
     """
@@ -61,10 +86,10 @@ def _parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"arroyo-core {version('arroyo-core')}")
     parser.add_argument("--debug", action="store_true", help="show tracebacks")
     commands = Commands(parser)
-    _add_run(commands)
-    for module in (validate, plan, job_commands, stop, state_commands, plugins, udf):
+    run_options.add_command(commands, _run)
+    for module in (validate, plan, stop, state_commands, plugins, udf):
         module.add_command(commands)
-    if next((word for word in arguments if not word.startswith("-")), None) not in commands.names:
+    if not commands.are_complete_for(arguments):
         for _ in installed_plugins().hooks.call_each(
             "arroyo_add_command", within=commands.registering, commands=commands
         ):
@@ -72,61 +97,25 @@ def _parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
     return parser
 
 
-def _add_run(commands: Commands) -> None:
-    parser = commands.add_parser(
-        "run",
-        group=CommandGroup.JOBS,
-        help="run pipelines on Spark",
-        description="Run pipelines on Spark, all in one session, until their data ends, or Ctrl-C.",
-    )
-    parser.add_argument(
-        "files",
-        nargs="+",
-        metavar="FILE",
-        help="a pipeline in YAML, or a folder of them; several run beside each other",
-    )
-    add_planning(parser)
-    add_spark(parser)
-    parser.add_argument(
-        "--in-process",
-        action="store_true",
-        help="without Spark, one task after the other: for small data and tests",
-    )
-    start.add_arguments(parser)
-    parser.add_argument(
-        "--max-restarts",
-        type=restarts,
-        default=MAX_RESTARTS,
-        metavar="N",
-        help="how often the job restarts by itself after a failure that may pass (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--metrics-port",
-        type=port,
-        metavar="PORT",
-        help="serve metrics for Prometheus there, at /metrics, and whether the job is well, at /live and /ready",
-    )
-    parser.add_argument(
-        "--metrics-bind",
-        default="127.0.0.1",
-        metavar="HOST",
-        help="the address that --metrics-port listens on; 0.0.0.0 for all of this machine (default: %(default)s)",
-    )
-    watching.add_arguments(parser)
-    parser.set_defaults(command=_run)
-
-
 def _run(args: argparse.Namespace) -> int:
-    files = find_files(args.files)
+    if len(args.files) > 1 or Path(args.files[0]).is_dir():
+        return _run_several(args)
     # Imported here, because it brings pyspark: no other command should wait for that.
-    if len(files) > 1:
-        from arroyo_core.cli.run_many import run_many
-
-        return run_many(args, files)
     from arroyo_core.cli.run import run
 
-    (args.file,) = files
+    (args.file,) = args.files
     return run(args)
+
+
+def _run_several(args: argparse.Namespace) -> int:
+    hooks = installed_plugins().hooks
+    run_several = hooks.call_one("arroyo_run_several", FunctionType, what="the run of several pipelines")
+    if run_several is None:
+        owner = known_elsewhere("runs").get("several")
+        hint = f": that is in {owner} (pip install {owner})" if owner else ""
+        raise SetupError(f"nothing is installed that runs several pipelines, or a folder of them, in one command{hint}")
+    code: int = run_several(args)
+    return code
 
 
 def _fail(error: Exception, args: argparse.Namespace) -> int:
@@ -146,12 +135,12 @@ def _fail(error: Exception, args: argparse.Namespace) -> int:
         _print_end(render_mistake(error, is_debug=is_debug), MISTAKE, args)
         return MISTAKE
     if is_debug:
-        traceback.print_exception(error)
+        print(visible("".join(traceback.format_exception(error))), end="", file=sys.stderr)
     code = exit_code(error)
     if isinstance(error, ArroyoError):
         _print_end(f"arroyo: {error}{_advice(error, code)}", code, args)
         if is_debug and isinstance(error, OperatorError):
-            print(error.traceback, file=sys.stderr)
+            print(visible(error.traceback), file=sys.stderr)
         return code
     name = type(error).__name__
     _print_end(f"arroyo: {name}: {error}" + ("" if is_debug else " (more with --debug)"), code, args)

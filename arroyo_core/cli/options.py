@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from arroyo_core.api.policy import ROOTS_VARIABLE, current_policy
 from arroyo_core.cli.arguments import parallelism
+from arroyo_core.cli.confined.policies import UNTRUSTED_VARIABLE
 from arroyo_core.errors import SetupError
 from arroyo_core.plugin import installed_plugins
 
@@ -35,9 +37,36 @@ def add_planning(parser: argparse.ArgumentParser, *, has_parallelism: bool = Tru
         help="a value for a parameter of the pipeline, instead of its default; may be repeated",
     )
     group.add_argument(
+        "--root",
+        action="append",
+        default=[],
+        dest="roots",
+        metavar="DIR",
+        help=f"a folder that the pipeline may include files of, beside its own; may be repeated ({ROOTS_VARIABLE})",
+    )
+    group.add_argument(
         "--insecure-udfs",
         action="store_true",
         help="use remote bundles of UDFs as they are, where the pipeline gives no sha256",
+    )
+
+
+def add_untrusted(parser: argparse.ArgumentParser) -> None:
+    """Add untrusted mode, for a command that only looks at pipelines; `main` confines it."""
+    group = parser.add_argument_group("a pipeline of somebody else")
+    group.add_argument(
+        "--untrusted",
+        action="store_true",
+        help="run no code that the pipeline chooses, reach no network, read no files but those below its folder or "
+        f"--root, and no variables but those of --allow-env ({UNTRUSTED_VARIABLE}=1)",
+    )
+    group.add_argument(
+        "--allow-env",
+        action="append",
+        default=[],
+        dest="variables",
+        metavar="NAME",
+        help="with --untrusted: a variable of the environment that the pipeline may read; may be repeated",
     )
 
 
@@ -98,7 +127,13 @@ def add_output(parser: argparse.ArgumentParser, *, help: str = "write there, not
 
 
 def write_output(data: str | bytes, path: str | None) -> None:
-    """Write to the file of `-o`, or print; raises `SetupError` where the file cannot be written."""
+    """Write to the file of `-o`, or print; raises `SetupError` where the file cannot be written.
+
+    In untrusted mode everything is printed, and the process that waits for it writes the file.
+    """
+    if path is not None and current_policy().is_untrusted:
+        sys.stdout.buffer.write(data.encode() if isinstance(data, str) else data)
+        return
     if path is None:
         print(data.decode() if isinstance(data, bytes) else data, end="")
         return
@@ -110,7 +145,7 @@ def write_output(data: str | bytes, path: str | None) -> None:
 
 def add_format(
     parser: argparse.ArgumentParser,
-    formats: Sequence[str] = (TEXT, JSON),
+    formats: Collection[str] = (TEXT, JSON),
     *,
     help: str | None = None,
     formerly: Sequence[str] = (),
@@ -119,8 +154,9 @@ def add_format(
 
     They work for one more version, with a hint: one that is called like a format, as `--json`, or one with a format.
     """
-    told = f"{help} (default: {formats[0]})" if help else f"default: {formats[0]}"
-    parser.add_argument("--format", choices=formats, type=_format, default=formats[0], help=told)
+    default = next(iter(formats))
+    told = f"{help} (default: {default})" if help else f"default: {default}"
+    parser.add_argument("--format", choices=formats, type=_format, default=default, help=told)
     for option in formerly:
         hidden: dict[str, Any] = {"dest": "format", "default": argparse.SUPPRESS, "help": argparse.SUPPRESS}
         name = option.removeprefix("--")

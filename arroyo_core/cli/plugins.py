@@ -13,6 +13,8 @@ from arroyo_core.plugin import PluginReport, installed_plugins, known_elsewhere
 #: What hooks add beside operators and functions, which are listed one by one.
 _ADDED = {
     "arroyo_add_command": "commands",
+    "arroyo_run_several": "runs of several pipelines",
+    "arroyo_observe": "observers of runs",
     "arroyo_progress": "a live view",
     "arroyo_language": "languages",
     "arroyo_section": "sections",

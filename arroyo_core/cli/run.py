@@ -16,6 +16,7 @@ from arroyo_core.cli.exits import OK
 from arroyo_core.cli.json_output import JsonOutput
 from arroyo_core.cli.lasting_streams import lasting_streams
 from arroyo_core.cli.log_lines import LogFormat, LogFormatter, LogLines
+from arroyo_core.cli.observers import enter_observers
 from arroyo_core.cli.options import JSON, given_parameters, spark_conf
 from arroyo_core.cli.progress import (
     BriefProgress,
@@ -25,13 +26,11 @@ from arroyo_core.cli.progress import (
     choose_progress,
     show_summary,
 )
-from arroyo_core.cli.start import start_options
-from arroyo_core.errors import PluginError
+from arroyo_core.cli.run_options import start_options
 from arroyo_core.pipeline.plan import Plan
 from arroyo_core.plugin import PluginSet, known_elsewhere
 from arroyo_core.runtime.job import Listeners
 from arroyo_core.runtime.local import LocalExecutor
-from arroyo_core.runtime.prometheus import JobMetrics, MetricsServer
 from arroyo_core.runtime.results import JobResult
 from arroyo_core.runtime.start import Start, StartOptions
 from arroyo_core.runtime.stop import StopSignal
@@ -110,11 +109,11 @@ def _run(
     json_output: JsonOutput | None,
 ) -> JobResult:
     plan = pipeline.plan
-    metrics = JobMetrics(plan)
     stop = StopSignal()
     with ExitStack() as resources:
-        if args.metrics_port is not None:
-            resources.enter_context(MetricsServer(metrics, args.metrics_port, host=args.metrics_bind))
+        observers = enter_observers(args, [plan], pipeline.plugins, resources)
+        for observer in observers:
+            resources.callback(observer.on_end, plan.job_id)
         spark, executor = None, None
         if args.in_process:
             executor = LocalExecutor(pipeline.plugins, cache=default_warm_cache())
@@ -129,7 +128,7 @@ def _run(
         return pipeline.run(
             spark,
             executor=executor,
-            listener=Listeners(progress, metrics, *([json_output] if json_output is not None else [])),
+            listener=Listeners(progress, *observers, *([json_output] if json_output is not None else [])),
             stop=stop,
             start=options,
             max_restarts=args.max_restarts,
@@ -137,26 +136,15 @@ def _run(
 
 
 def open_progress(kind: ProgressKind, plan: Plan, plugins: PluginSet, *, lines: LogLines | None = None) -> Progress:
-    """What shows the run; lines where no plugin has a live view."""
+    """What shows the run; lines where no plugin has a live view. Raises `PluginError` where two have one."""
     if kind is ProgressKind.NONE:
         return Progress(lines=lines)
     if kind is ProgressKind.BRIEF:
         return BriefProgress(lines=lines)
-    live = _live_view(plan, plugins) if kind is ProgressKind.LIVE else None
+    live: Progress | None = None
+    if kind is ProgressKind.LIVE:
+        live = plugins.hooks.call_one("arroyo_progress", Progress, what="the live view", plan=plan, out=sys.stderr)
     return live if live is not None else PlainProgress(lines=lines)
-
-
-def _live_view(plan: Plan, plugins: PluginSet) -> Progress | None:
-    """Raises `PluginError` where two plugins have one."""
-    found = list(plugins.hooks.call_each("arroyo_progress", plan=plan, out=sys.stderr))
-    if len(found) > 1:
-        names = " and by ".join(str(origin) for origin, _ in found)
-        raise PluginError(f"the live view is claimed by {names}: uninstall all but one, or run with --progress plain")
-    for origin, (view, *_) in found:
-        if not isinstance(view, Progress):
-            raise PluginError(f"arroyo_progress of {origin} returns {type(view).__name__}, expected Progress")
-        return view
-    return None
 
 
 def _missing_live_view() -> str:

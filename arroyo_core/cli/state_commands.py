@@ -1,4 +1,4 @@
-"""`arroyo checkpoints` and `arroyo state`: looking into what a job has stored; only `repair` changes any of it."""
+"""`arroyo checkpoints` and `arroyo state`: looking into what a job has stored; nothing here changes any of it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from arroyo_core.api.visible import visible
 from arroyo_core.cli.commands import CommandGroup, Commands
 from arroyo_core.cli.exits import OK
 from arroyo_core.cli.formats import format_size
 from arroyo_core.cli.jobs import add_job_arguments, open_backend
 from arroyo_core.cli.options import JSON, TEXT, add_format, add_output
-from arroyo_core.cli.repair import add_repair_arguments, add_verify_arguments, repair, verify
 from arroyo_core.cli.tables import plain_value, print_rows
 from arroyo_core.errors import ConfigError, naming_path
 from arroyo_core.proto.state_pb2 import CheckpointMetadata, DistributionDigest
@@ -37,28 +37,22 @@ FORMATS = (TEXT, "csv", JSON, "parquet")
 
 
 def add_command(commands: Commands) -> None:
-    """Add `checkpoints ls|show|verify|repair` and `state tables|cat|diff`."""
+    """Add `checkpoints ls|show` and `state tables|cat|diff`."""
     checkpoints = commands.add_parser(
-        "checkpoints", group=CommandGroup.STATE, help="list, show, verify and repair checkpoints"
+        "checkpoints", group=CommandGroup.STATE, help="list, show, verify, repair and seal checkpoints"
     )
     actions = checkpoints.add_subparsers(title="actions", metavar="ACTION", required=True)
-    _add(actions, "ls", "list the checkpoints of a job", _ls, formats=(TEXT, JSON))
-    _add(actions, "show", "show one checkpoint with its tables", _show, formats=(TEXT, JSON), epoch=True)
-    add_verify_arguments(
-        _add(actions, "verify", "read every file of every checkpoint, and name what is damaged", _verify)
-    )
-    add_repair_arguments(
-        _add(actions, "repair", "move damaged checkpoints aside, and go on from the last whole one", _repair)
-    )
+    add_action(actions, "ls", "list the checkpoints of a job", _ls, formats=(TEXT, JSON))
+    add_action(actions, "show", "show one checkpoint with its tables", _show, formats=(TEXT, JSON), epoch=True)
 
     state = commands.add_parser("state", group=CommandGroup.STATE, help="read the state tables of a checkpoint")
     actions = state.add_subparsers(title="actions", metavar="ACTION", required=True)
-    _add(actions, "tables", "list the tables of a checkpoint", _tables, formats=(TEXT, JSON), epoch=True)
+    add_action(actions, "tables", "list the tables of a checkpoint", _tables, formats=(TEXT, JSON), epoch=True)
     for name, text, command in (
         ("cat", "print the rows of a table", _cat),
         ("diff", "print the rows of a table that went and came between two epochs", _diff),
     ):
-        parser = _add(actions, name, text, command, formats=FORMATS, epoch=name == "cat")
+        parser = add_action(actions, name, text, command, formats=FORMATS, epoch=name == "cat")
         parser.add_argument("table", metavar="OPERATOR.TABLE", help="as `arroyo state tables` lists it")
         if name == "diff":
             parser.add_argument("--from", dest="before", type=int, metavar="EPOCH", help="default: the one before")
@@ -66,7 +60,7 @@ def add_command(commands: Commands) -> None:
         add_output(parser, help="write there, not to stdout; parquet needs it")
 
 
-def _add(
+def add_action(
     actions: argparse._SubParsersAction[argparse.ArgumentParser],
     name: str,
     text: str,
@@ -75,6 +69,7 @@ def _add(
     formats: tuple[str, ...] = (),
     epoch: bool = False,
 ) -> argparse.ArgumentParser:
+    """Add an action on one job, which `open_backend` opens, to `checkpoints` or `state`."""
     parser = actions.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
     add_job_arguments(parser)
     if epoch:
@@ -149,19 +144,11 @@ def _show(args: argparse.Namespace) -> int:
         print(json.dumps({**facts, "operators": operators}, indent=2))
         return OK
     for name, value in facts.items():
-        print(f"{name + ':':14}{', '.join(value) if isinstance(value, list) else value}")
+        print(f"{name + ':':14}{visible(', '.join(value) if isinstance(value, list) else str(value))}")
     print()
     if operators:
         print_rows(list(operators[0]), [list(operator.values()) for operator in operators])
     return OK
-
-
-def _verify(args: argparse.Namespace) -> int:
-    return verify(open_backend(args), args)
-
-
-def _repair(args: argparse.Namespace) -> int:
-    return repair(open_backend(args), args)
 
 
 def _tables(args: argparse.Namespace) -> int:

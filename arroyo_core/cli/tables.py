@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import TextIO
 
+from arroyo_core.api.visible import visible
 from arroyo_core.cli.terminal import is_terminal, open_console
 
 #: rich looks at every cell several times: above, a table is as plain as in a pipe.
@@ -23,9 +24,10 @@ def print_rows(
     """A table with a heading, as wide as its values; the columns `right` end at the right.
 
     On a terminal the heading is bold, and cells are folded where the table is too wide. Elsewhere a row is a line.
+    What a terminal would obey, and line ends, are written out in cells.
     """
     out = file or sys.stdout
-    texts = [[str(value) for value in row] for row in rows]
+    texts = [[visible(str(value), is_one_line=True) for value in row] for row in rows]
     if is_terminal(out) and len(texts) <= _MAX_STYLED_ROWS:
         _print_styled(columns, texts, out, right)
         return

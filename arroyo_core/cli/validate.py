@@ -10,7 +10,16 @@ from pathlib import Path
 from arroyo_core.cli.commands import CommandGroup, Commands
 from arroyo_core.cli.diagnostics import mistake_json, print_mistake
 from arroyo_core.cli.exits import MISTAKE, OK
-from arroyo_core.cli.options import JSON, add_format, add_planning, bundle_opener, given_parameters, planning
+from arroyo_core.cli.options import (
+    JSON,
+    add_format,
+    add_planning,
+    add_untrusted,
+    bundle_opener,
+    given_parameters,
+    planning,
+)
+from arroyo_core.cli.planning_time import planning_time
 from arroyo_core.errors import InvalidPipelineError, PipelineError
 from arroyo_core.pipeline import Plan, plan_pipeline
 from arroyo_core.pipeline.languages import language_of
@@ -29,6 +38,7 @@ def add_command(commands: Commands) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="a pipeline in YAML, or its tests in NAME_test.yaml")
     add_format(parser, help="json: the mistakes as a list on stdout", formerly=["--json"])
     add_planning(parser, has_parallelism=False)
+    add_untrusted(parser)
     parser.set_defaults(command=validate)
 
 
@@ -36,7 +46,8 @@ def validate(args: argparse.Namespace) -> int:
     mistakes: list[PipelineError] = []
     for file in args.files:
         try:
-            size = _check(file, args)
+            with planning_time(file):
+                size = _check(file, args)
         except InvalidPipelineError as invalid:
             mistakes += invalid.errors
             if args.format != JSON:

@@ -42,6 +42,7 @@ from arroyo_core.pipeline.field_options import (
 from arroyo_core.pipeline.lookup_configs import Lookups, named_by, pack, written_lookup
 from arroyo_core.pipeline.mistakes import Mistakes, nearest
 from arroyo_core.pipeline.secret_fields import conceal, is_secret
+from arroyo_core.pipeline.sql_parameters import quote_given
 from arroyo_core.pipeline.values import (
     read_base64,
     read_bool,
@@ -277,6 +278,8 @@ class _Reader:
             return self.read_enum(value, field.enum_type, what=what)
         if field.type == _F.TYPE_BYTES:
             return read_base64(value, what, self.mistakes)
+        if has_option(field, options_pb2.sql) and isinstance(value, Scalar) and value.given:
+            return quote_given(value, what, self.mistakes)
         text = read_string(value, what, self.mistakes)
         choices = choices_of(field, options_pb2.choices)
         # An empty text is what is not written: `${FORMAT:-}`.

@@ -35,6 +35,17 @@ def resolve_plain(text: str) -> ScalarValue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GivenSpan:
+    """A part of a text that was given for a parameter: `text[start:stop]`."""
+
+    name: str
+    start: int
+    stop: int
+    #: A number or a boolean, checked to be one.
+    is_plain: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scalar:
     """One value. `text` may hold secrets of the environment; only `written` may be shown.
 
@@ -51,6 +62,10 @@ class Scalar:
     is_parameter: bool = False
     #: A mistake is recorded for it already (a variable that is not set): say nothing more about it.
     is_unresolved: bool = False
+    #: It is a value that was given for a parameter, and not written in the file.
+    is_given: bool = False
+    #: Where such values are in `text`, among other text.
+    given: tuple[GivenSpan, ...] = ()
     size: int = 1
 
     @property

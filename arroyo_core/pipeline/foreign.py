@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from arroyo_core.api import Origin
-from arroyo_core.errors import ArroyoError, ConfigError, Location
+from arroyo_core.errors import ArroyoError, ConfigError, Location, OutOfTimeError
 from arroyo_core.pipeline.environment import Environment
 from arroyo_core.pipeline.field_paths import locate_field
 from arroyo_core.pipeline.mistakes import Mistakes, nearest
@@ -30,7 +30,7 @@ class PluginBoundary:
         """The result of `function`; None after recording what it raised, or that it is not an `expected`."""
         try:
             result = function()
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, OutOfTimeError, MemoryError):
             raise
         except ConfigError as error:
             self._add_config_error(error)

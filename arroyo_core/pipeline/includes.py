@@ -8,15 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from arroyo_core.api.limits import FILE_BYTES, INCLUDE_DEPTH, INCLUDES, VALUES
+from arroyo_core.api.policy import current_policy, is_below, read_limited
 from arroyo_core.errors import Location
 from arroyo_core.pipeline.mistakes import Mistakes, nearest
 from arroyo_core.pipeline.text import decode
 
 INCLUDE = "!include"
-#: How often files may be included in all: files that include one another twice would double at each step.
-MAX_INCLUDES = 1_000
-#: How many files may be open at once, each included by the one before.
-MAX_OPEN = 32
 
 
 @dataclass(slots=True)
@@ -25,7 +23,11 @@ class Includes:
 
     texts: dict[str, str] = field(default_factory=dict)
     _open: list[str] = field(default_factory=list)
+    #: How often files were included in all: files that include one another twice would double at each step.
     _count: int = 0
+    #: How many values were read of all files.
+    values: int = 0
+    max_values: int = field(default_factory=lambda: VALUES.value)
 
     @property
     def is_nested(self) -> bool:
@@ -53,12 +55,16 @@ class Includes:
             way = " -> ".join([*self._open, file])
             mistakes.add(f"the files include one another: {way}", at=at, value=path)
             return None
-        if len(self._open) >= MAX_OPEN:
-            mistakes.add(f"files include one another more than {MAX_OPEN} deep", at=at, value=path)
+        if len(self._open) >= INCLUDE_DEPTH.value:
+            mistakes.add(
+                f"files include one another more than {INCLUDE_DEPTH.text} deep; {INCLUDE_DEPTH.other}",
+                at=at,
+                value=path,
+            )
             return None
         self._count += 1
-        if self._count > MAX_INCLUDES:
-            mistakes.add(f"a pipeline may include {MAX_INCLUDES} files at most", at=at, value=path)
+        if self._count > INCLUDES.value:
+            mistakes.add(f"a pipeline may include {INCLUDES.text} files at most; {INCLUDES.other}", at=at, value=path)
             return None
         text = self._read(file, path, at, mistakes)
         return None if text is None else (file, text)
@@ -66,17 +72,35 @@ class Includes:
     def _read(self, file: str, path: str, at: Location, mistakes: Mistakes) -> str | None:
         if file in self.texts:
             return self.texts[file]
-        try:
-            return decode(Path(file).read_bytes(), file=file, mistakes=mistakes)
-        except OSError as error:
+        policy = current_policy()
+        roots = policy.include_roots(self._open[0])
+        if not is_below(file, roots):
+            # Neither the file nor its neighbours are looked at: whoever reads the message may not be who may read them.
+            refusal = "untrusted mode refuses to include" if policy.is_untrusted else "cannot include"
             mistakes.add(
-                f"cannot read {file}: {error.strerror or error}", at=at, value=path, suggestion=_near(file, path)
+                f"{refusal} {file}, which is not below {' or '.join(map(str, roots))}: --root DIR allows a folder",
+                at=at,
+                value=path,
+            )
+            return None
+        try:
+            return decode(read_limited(file, FILE_BYTES), file=file, mistakes=mistakes)
+        except (OSError, ValueError) as error:
+            mistakes.add(
+                f"cannot read {file}: {getattr(error, 'strerror', None) or error}",
+                at=at,
+                value=path,
+                suggestion=_near(file, path),
             )
             return None
 
 
 def _is_same(file: str, other: str) -> bool:
-    return Path(file).resolve() == Path(other).resolve()
+    try:
+        return Path(file).resolve() == Path(other).resolve()
+    except (OSError, RuntimeError, ValueError):
+        # Not the name of any file; whoever opens it says why.
+        return False
 
 
 def _near(file: str, path: str) -> str | None:

@@ -6,9 +6,10 @@ themselves, deep nesting. Merge keys (`<<`) work. What a scalar means is decided
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import yaml
 from yaml.events import (
@@ -25,6 +26,7 @@ from yaml.events import (
 )
 from yaml.reader import ReaderError
 
+from arroyo_core.api.limits import ALIASED_VALUES, DEPTH, VALUES
 from arroyo_core.errors import Location
 from arroyo_core.pipeline.document import Entry, Scalar, YamlList, YamlMap, YamlValue, is_unresolved
 from arroyo_core.pipeline.environment import Environment
@@ -37,11 +39,10 @@ if TYPE_CHECKING:
     from yaml._yaml import Mark as CMark
     from yaml.error import Mark
 
-#: How many values all aliases of a file may stand for.
-MAX_ALIASED_VALUES = 10_000
-MAX_DEPTH = 64
-
 _MERGE = "<<"
+#: Half of a character: no text in UTF-8 has one.
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_NO_CHARACTER = "an escape such as \\UFFFFFFFF or \\uD800 stands for no character"
 _HINTS = {
     "mapping values are not allowed here": "a value that contains ': ' must be in quotes",
     "could not find expected ':'": "a key needs ': ' and a value",
@@ -50,7 +51,7 @@ _HINTS = {
 }
 
 
-__all__ = ["MAX_ALIASED_VALUES", "MAX_DEPTH", "decode", "is_include", "load_document", "parse_events", "split_lines"]
+__all__ = ["decode", "is_include", "load_document", "parse_events", "split_lines"]
 
 
 class _UnreadableError(Exception):
@@ -104,8 +105,15 @@ def is_include(event: Event) -> bool:
 
 
 def _events(loader: yaml.SafeLoader) -> Iterator[Event]:
-    while loader.check_event():
-        yield loader.get_event()  # type: ignore[no-untyped-call]
+    try:
+        while loader.check_event():
+            event = loader.get_event()  # type: ignore[no-untyped-call]
+            if isinstance(event, ScalarEvent) and _SURROGATE.search(event.value):
+                raise yaml.MarkedYAMLError(problem=_NO_CHARACTER, problem_mark=cast("Mark", event.start_mark))
+            yield event
+    except (OverflowError, ValueError) as error:
+        # PyYAML does not look how large the number of an escape is.
+        raise yaml.MarkedYAMLError(problem=_NO_CHARACTER, problem_mark=loader.get_mark()) from error
 
 
 def _mark(mark: Mark | CMark | None) -> Mark | CMark:
@@ -143,6 +151,7 @@ class _Composer:
     includes: Includes
     mistakes: Mistakes
     depth: int = 0
+    max_depth: int = field(default_factory=lambda: DEPTH.value)
     aliased_values: int = 0
     anchors: dict[str, YamlValue] = field(default_factory=dict)
     open_anchors: set[str] = field(default_factory=set)
@@ -177,14 +186,18 @@ class _Composer:
         return value
 
     def content(self, event: NodeEvent) -> YamlValue:
+        self.includes.values += 1
+        if self.includes.values > self.includes.max_values:
+            self.mistakes.add(f"there are too many values: {VALUES.hint}", at=self.at(event))
+            raise _UnreadableError
         if isinstance(event, ScalarEvent):
             return self.included(event) if is_include(event) else self.scalar(event)
         if getattr(event, "tag", None) == INCLUDE:
             self.mistakes.add(f"{INCLUDE} takes the path of a file: {INCLUDE} nodes.yaml", at=self.at(event))
             raise _UnreadableError
         self.depth += 1
-        if self.depth > MAX_DEPTH:
-            self.mistakes.add(f"values are nested more than {MAX_DEPTH} deep", at=self.at(event))
+        if self.depth > self.max_depth:
+            self.mistakes.add(f"values are nested more than {DEPTH.text} deep; {DEPTH.other}", at=self.at(event))
             raise _UnreadableError
         value = self.sequence(event) if isinstance(event, SequenceStartEvent) else self.mapping(event)
         self.depth -= 1
@@ -214,6 +227,7 @@ class _Composer:
             is_plain=is_plain if resolved.is_plain is None else resolved.is_plain,
             is_substituted=resolved.is_substituted,
             is_parameter=resolved.is_parameter,
+            given=resolved.given,
             is_unresolved=bool(reported) or resolved.is_missing,
         )
 
@@ -297,9 +311,11 @@ class _Composer:
             self.mistakes.add_unknown(f"alias *{name} has no anchor before it", at=at, name=name, choices=self.anchors)
             return Scalar(at=at, text=f"*{name}", written=f"*{name}", is_plain=False, is_unresolved=True)
         self.aliased_values += value.size
-        if self.aliased_values > MAX_ALIASED_VALUES:
+        if self.aliased_values > ALIASED_VALUES.value:
             self.mistakes.add(
-                f"aliases expand to {self.aliased_values} values; at most {MAX_ALIASED_VALUES} are allowed", at=at
+                f"aliases expand to {self.aliased_values} values; at most {ALIASED_VALUES.text} are allowed; "
+                f"{ALIASED_VALUES.other}",
+                at=at,
             )
             raise _UnreadableError
         return replace(value, at=at) if isinstance(value, Scalar) else value

@@ -185,7 +185,7 @@ def _read_given(given: Given, type_name: str, at: Location, what: str, mistakes:
             f"the value given for {what} must be text, a number or a boolean, not {type(given).__name__}", at=at
         )
         return None
-    scalar = Scalar(at=at, text=text, written=text, is_plain=type_name in _PLAIN_TYPES)
+    scalar = Scalar(at=at, text=text, written=text, is_plain=type_name in _PLAIN_TYPES, is_given=True)
     return _typed(scalar, type_name, f"the value given for {what}", mistakes)
 
 

@@ -9,6 +9,9 @@ from types import MappingProxyType
 from typing import Required, TypedDict, Unpack
 
 from arroyo_core.api import DisplayableOperator
+from arroyo_core.api.limits import FILE_BYTES, NODES
+from arroyo_core.api.policy import PlanningPolicy, current_policy, in_force, read_limited
+from arroyo_core.errors import RefusedError
 from arroyo_core.pipeline.chaining import derive_chains
 from arroyo_core.pipeline.connections import check_connections, check_former_ids, resolve_inputs, unique_nodes
 from arroyo_core.pipeline.environment import Environment
@@ -60,6 +63,8 @@ class Planning(TypedDict, total=False):
     parameters: Mapping[str, Given]
     #: Sources give all their columns, also those that no node needs.
     keeps_columns: bool
+    #: What planning may do; that which is in force, where none is given.
+    policy: PlanningPolicy | None
 
 
 def plan_pipeline(path: str | Path, **planning: Unpack[Planning]) -> Plan:
@@ -72,22 +77,32 @@ def plan_pipeline(path: str | Path, **planning: Unpack[Planning]) -> Plan:
 
 def plan_text(text: str, *, file: str = "<text>", **planning: Unpack[Planning]) -> Plan:
     """Like `plan_pipeline`, from YAML in memory; `file` is its name in errors, and included files are near it."""
-    return _plan(text, file, Mistakes(), **planning).plan
+    with in_force(planning.get("policy") or current_policy()):
+        return _plan(text, file, Mistakes(), **planning).plan
 
 
 def plan_file(path: str | Path, **planning: Unpack[Planning]) -> PlannedPipeline:
     """Like `plan_pipeline`, with what a person may be shown."""
     mistakes = Mistakes()
-    return _plan(read_text(path, mistakes), str(path), mistakes, **planning)
+    with in_force(planning.get("policy") or current_policy()):
+        return _plan(read_text(path, mistakes), str(path), mistakes, **planning)
 
 
 def read_text(path: str | Path, mistakes: Mistakes) -> str:
-    """The text of a file; raises `InvalidPipelineError` where it cannot be read."""
-    text = None
+    """The text of a file that the user names; raises `InvalidPipelineError` where it cannot be read.
+
+    It may be a pipe, unless its author is not trusted: then it may be a link to anything.
+    """
+    text, policy = None, current_policy()
     try:
-        text = decode(Path(path).read_bytes(), file=str(path), mistakes=mistakes)
-    except OSError as error:
-        mistakes.add(f"cannot read {path}: {error.strerror or error}", at=None, value=str(path))
+        policy.check_path(path)
+        data = read_limited(path, FILE_BYTES, is_regular=policy.is_untrusted)
+        text = decode(data, file=str(path), mistakes=mistakes)
+    except RefusedError as error:
+        mistakes.add(error.message, at=None, value=str(path))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        mistakes.add(f"cannot read {path}: {reason}", at=None, value=str(path))
     if text is None:
         mistakes.raise_if_any()
         raise AssertionError("a file that cannot be read has a mistake")
@@ -105,6 +120,7 @@ def _plan(
     bundles: BundleLoader | None = None,
     parameters: Mapping[str, Given] = MappingProxyType({}),
     keeps_columns: bool = False,
+    policy: PlanningPolicy | None = None,
 ) -> PlannedPipeline:
     known = Environment(environment)
     if parallelism is not None and not 1 <= parallelism <= MAX_PARALLELISM:
@@ -121,6 +137,9 @@ def _plan(
         mistakes.raise_if_any()
         raise AssertionError("a document that cannot be read has a mistake")
     spec = read_spec(written.root, mistakes, sections=sections_of(plugins))
+    if len(spec.nodes) > NODES.value:
+        mistakes.add(f"the pipeline has {len(spec.nodes)} nodes: {NODES.hint}", at=spec.nodes[NODES.value].at)
+        mistakes.raise_if_any()
     plugins, pins = load_udfs(spec, bundles, plugins=plugins, environment=known, mistakes=mistakes)
     nodes = unique_nodes(spec.nodes, mistakes)
     # Also those of a taken id: their operators and configs have mistakes of their own to report.
@@ -136,6 +155,9 @@ def _plan(
     inputs = resolve_inputs(nodes, mistakes)
     check_connections(nodes, inputs, operators, mistakes, installed=plugins.registry.constructors)
     order = topological_order(inputs)
+    if spec.udfs and current_policy().is_untrusted:
+        # Without its bundles the pipeline calls functions that are not there: one mistake is enough.
+        mistakes.raise_if_any()
     widths = {name: nodes[name].parallelism or parallelism or spec.parallelism for name in order}
     typed = type_nodes(order, operators, widths)
     mistakes.raise_if_any()

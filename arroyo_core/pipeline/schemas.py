@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from arroyo_core.api import ArroyoSchema
 from arroyo_core.api.hashing import is_hashable
+from arroyo_core.api.limits import COLUMNS
 from arroyo_core.pipeline.field_paths import find_text
 from arroyo_core.pipeline.operators import PlannedOperator
 from arroyo_core.pipeline.plan import Edge
@@ -63,13 +64,19 @@ def _type_node(
     if inputs is None:
         return None
     output = known or operator.boundary.call(
-        "output_schema()", lambda: inner.output_schema(inputs), expected=ArroyoSchema
+        "output_schema()", lambda: _limited(inner.output_schema(inputs)), expected=ArroyoSchema
     )
     edges = _edges(operator, inputs, parallelism) if output is not None else None
     sides = _side_schemas(operator, inputs) if output is not None else None
     if output is None or edges is None or sides is None:
         return None
     return TypedNode(inputs, output, edges, sides)
+
+
+def _limited(found: ArroyoSchema) -> ArroyoSchema:
+    if isinstance(found, ArroyoSchema):
+        COLUMNS.check(len(found.names))
+    return found
 
 
 def _input_schemas(operator: PlannedOperator, typed: Mapping[str, TypedNode]) -> tuple[ArroyoSchema, ...] | None:

@@ -1,7 +1,8 @@
 """Config fields that are marked `(arroyo_core.secret)`: their values, as they are written and as messages hold them.
 
 A string that is marked is a secret. A map that is marked holds settings, of which some are secrets: those whose names
-say so, and whatever is not a plain word or a small number.
+say so, and whatever is not a plain word or a small number. In fields of any form, such as the settings of a format, the
+names say it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, cast
 
+from google.protobuf import json_format
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
@@ -21,12 +23,14 @@ from arroyo_core.pipeline.field_options import has_option, is_map, writable_fiel
 from arroyo_core.pipeline.lookup_configs import Lookups, named_by, unpack, written_lookup
 from arroyo_core.pipeline.mistakes import Mistakes, nearest
 from arroyo_core.pipeline.redaction import HIDDEN, Redaction
-from arroyo_core.pipeline.wellknown import WELL_KNOWN
+from arroyo_core.pipeline.wellknown import DYNAMIC, WELL_KNOWN
 from arroyo_core.proto import options_pb2
 
 #: The last word of a name, or its last two, that says its value is a secret.
 _SECRET_NAMES = {"password", "passwd", "passphrase", "pwd", "secret", "token", "credentials", "apikey"}
 _SECRET_PAIRS = {("api", "key"), ("access", "key"), ("account", "key"), ("private", "key"), ("secret", "key")}
+#: What holds names of columns, in fields of any form.
+_COLUMNS = {"schema", "columns", "properties"}
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
 
 
@@ -70,11 +74,7 @@ def find_secrets(
             if constructor is not None:
                 yield from find_secrets(entry.value, cast(Descriptor, constructor.config_type.DESCRIPTOR), lookups)
             else:
-                yield from (
-                    found
-                    for found in _all_scalars(entry.value, None, is_map=True)
-                    if found.setting is not None and is_secret_name(found.setting)
-                )
+                yield from _named_so(entry.value)
         elif field is not None:
             yield from _in_field(entry, field, lookups)
 
@@ -113,9 +113,25 @@ def _in_field(entry: Entry, field: FieldDescriptor, lookups: Lookups) -> Iterato
     message = field.message_type
     if is_secret(field):
         yield from _all_scalars(entry.value, None, is_map=is_map(field))
+    elif message is not None and message.full_name in DYNAMIC:
+        yield from _named_so(entry.value)
     elif message is not None and not is_map(field) and message.full_name not in WELL_KNOWN:
         for item in entry.value.items if isinstance(entry.value, YamlList) else [entry.value]:
             yield from find_secrets(item, message, lookups)
+
+
+def _named_so(value: YamlValue) -> Iterator[SecretScalar]:
+    """What is under a name such as `password`; columns of a schema may have such names too, and hold types."""
+    if isinstance(value, YamlList):
+        for item in value.items:
+            yield from _named_so(item)
+    elif isinstance(value, YamlMap):
+        for entry in value.entries:
+            if is_secret_name(entry.key) and isinstance(entry.value, Scalar):
+                if not isinstance(entry.value.value, bool):
+                    yield from _all_scalars(entry.value, entry.key, is_map=True)
+            elif entry.key not in _COLUMNS:
+                yield from _named_so(entry.value)
 
 
 def _all_scalars(value: YamlValue, setting: str | None, *, is_map: bool) -> Iterator[SecretScalar]:
@@ -137,6 +153,9 @@ def _is_reference(written: str) -> bool:
 
 def _texts(message: Message, *, is_inside: bool = False) -> Iterator[tuple[str, str | None]]:
     """Each text in secret fields of a message, with its name if it is a setting; `is_inside` such a field all are."""
+    if message.DESCRIPTOR.full_name in DYNAMIC and not is_inside:
+        yield from _texts_named_so(json_format.MessageToDict(message))
+        return
     for field, value in message.ListFields():
         if is_map(field):
             if is_inside or is_secret(field):
@@ -150,6 +169,18 @@ def _texts(message: Message, *, is_inside: bool = False) -> Iterator[tuple[str, 
                 yield from _texts(each, is_inside=is_inside or is_secret(field))
             elif (is_inside or is_secret(field)) and isinstance(each, str):
                 yield each, None
+
+
+def _texts_named_so(value: Any) -> Iterator[tuple[str, str | None]]:
+    if isinstance(value, list):
+        for item in value:
+            yield from _texts_named_so(item)
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            if is_secret_name(name) and isinstance(each, str):
+                yield each, name
+            elif name not in _COLUMNS:
+                yield from _texts_named_so(each)
 
 
 def _hide(redaction: Redaction, text: str, setting: str | None) -> None:

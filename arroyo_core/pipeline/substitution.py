@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from arroyo_core.pipeline.document import Scalar
+from arroyo_core.pipeline.document import GivenSpan, Scalar
 from arroyo_core.pipeline.environment import REFERENCE, Environment
 from arroyo_core.pipeline.mistakes import nearest
 
@@ -23,6 +23,8 @@ class Resolved:
     is_plain: bool | None = None
     #: It needs a parameter for which a mistake is recorded already, or which may be declared where nobody can read it.
     is_missing: bool = False
+    #: Where values are in `text` that were given for parameters.
+    given: tuple[GivenSpan, ...] = ()
 
 
 @dataclass(slots=True)
@@ -57,7 +59,14 @@ class References:
             elif name not in self.parameters:
                 report(message, reference, f"${{{near}}}" if near else None)
 
-        replaced = self.environment.substitute(text, add, parameters={name: found[name].text for name in found})
+        spans: list[GivenSpan] = []
+
+        def place(name: str, start: int, stop: int) -> None:
+            if found[name].is_given:
+                spans.append(GivenSpan(name=name, start=start, stop=stop, is_plain=found[name].is_plain))
+
+        values = {name: value.text for name, value in found.items()}
+        replaced = self.environment.substitute(text, add, parameters=values, placed=place)
         return Resolved(
             text=replaced,
             written=_written(text, found) if found else text,
@@ -65,6 +74,7 @@ class References:
             is_parameter=bool(found),
             is_plain=False if found else None,
             is_missing=is_untold or len(found) < len(set(names)),
+            given=tuple(spans),
         )
 
 

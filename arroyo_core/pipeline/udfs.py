@@ -9,8 +9,9 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from arroyo_core.api import Origin, Udf
+from arroyo_core.api.policy import current_policy
 from arroyo_core.api.registry import APPLICATION
-from arroyo_core.errors import ArroyoError, PluginError
+from arroyo_core.errors import ArroyoError, PluginError, RefusedError
 from arroyo_core.pipeline.document import Scalar, YamlList, YamlMap, YamlValue
 from arroyo_core.pipeline.environment import Environment
 from arroyo_core.pipeline.mistakes import Mistakes
@@ -105,6 +106,11 @@ def plugins_with(plugins: PluginSet, opened: OpenedBundle) -> PluginSet:
 def _open(
     spec: UdfSpec, loader: BundleLoader | None, environment: Environment, mistakes: Mistakes
 ) -> OpenedBundle | None:
+    try:
+        current_policy().check_code(f"the bundle {spec.shown_url}")
+    except RefusedError as error:
+        mistakes.add(error.message, at=spec.url_at, value=spec.shown_url)
+        return None
     if loader is None:
         mistakes.add("bundles of user functions cannot be loaded here", at=spec.at)
         return None

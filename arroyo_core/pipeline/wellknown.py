@@ -24,9 +24,10 @@ _WRAPPERS = {
     f"{_PACKAGE}{name}Value"
     for name in ("Bool", "Bytes", "Double", "Float", "Int32", "Int64", "String", "UInt32", "UInt64")
 }
-_DYNAMIC = {f"{_PACKAGE}{name}" for name in ("Struct", "Value", "ListValue")}
+#: Those of any form: what they hold is known to their reader only.
+DYNAMIC = frozenset(f"{_PACKAGE}{name}" for name in ("Struct", "Value", "ListValue"))
 _OTHERS = {f"{_PACKAGE}{name}" for name in ("Any", "Duration", "FieldMask", "Timestamp")}
-WELL_KNOWN = frozenset(_WRAPPERS | _DYNAMIC | _OTHERS)
+WELL_KNOWN = frozenset(_WRAPPERS | DYNAMIC | _OTHERS)
 
 
 def read_well_known(value: YamlValue, message: Message, *, what: str, mistakes: Mistakes) -> None:
@@ -36,7 +37,7 @@ def read_well_known(value: YamlValue, message: Message, *, what: str, mistakes: 
         _read_wrapper(value, message, what=what, mistakes=mistakes)
     elif name == f"{_PACKAGE}Duration":
         _read_duration(value, message, what=what, mistakes=mistakes)
-    elif name in _DYNAMIC:
+    elif name in DYNAMIC:
         _read_dynamic(value, message, what=what, mistakes=mistakes)
     else:
         _read_json(value, message, what=what, mistakes=mistakes)

@@ -89,6 +89,30 @@ class Hooks:
             if found:
                 yield origin, found
 
+    def call_one(self, hook: str, kind: type, *, what: str, **arguments: Any) -> Any:
+        """What the one plugin returns that has `what`, a `kind`; None where none has.
+
+        Raises `PluginError` where several have it, or where it is something else.
+        """
+        found = list(self.call_each(hook, **arguments))
+        if len(found) > 1:
+            names = " and by ".join(str(origin) for origin, _ in found)
+            raise PluginError(
+                f"{what} is claimed by {names}: uninstall all but one, or block them with {BLOCK_VARIABLE}"
+            )
+        if not found:
+            return None
+        origin, (item, *_) = found[0]
+        _check_kind(hook, item, kind, origin)
+        return item
+
+    def call_all(self, hook: str, kind: type, **arguments: Any) -> list[Any]:
+        """What all plugins return; raises `PluginError` for what is not a `kind`."""
+        found = [(origin, item) for origin, items in self.call_each(hook, **arguments) for item in items]
+        for origin, item in found:
+            _check_kind(hook, item, kind, origin)
+        return [item for _, item in found]
+
     def collect(self, hook: str, kind: type) -> Sequence[tuple[Any, Origin]]:
         """The objects that a hook returns, of all plugins; it is called once. Raises `PluginError` for any other."""
         if hook not in self._collected:
@@ -96,8 +120,7 @@ class Hooks:
                 (item, origin) for origin, lists in self.call_each(hook) for items in lists for item in items
             ]
         for item, origin in self._collected[hook]:
-            if not isinstance(item, kind):
-                raise PluginError(f"{hook} of {origin} returns {type(item).__name__}, expected {kind.__name__}")
+            _check_kind(hook, item, kind, origin)
         return self._collected[hook]
 
 
@@ -203,6 +226,11 @@ class _Loader:
             udfs=tuple(sorted(staged.udfs)),
             error="; ".join(conflicts) or None,
         )
+
+
+def _check_kind(hook: str, item: Any, kind: type, origin: Origin) -> None:
+    if not isinstance(item, kind):
+        raise PluginError(f"{hook} of {origin} returns {type(item).__name__}, expected {kind.__name__}")
 
 
 def _attributed(udf: Udf, origin: Origin) -> Udf:

@@ -1,7 +1,7 @@
 """Which distributions have what the core itself does not have, so that a miss can say what to install.
 
-The core's own metadata says it, in entry points of the groups `arroyo_core.commands`, `arroyo_core.operators`,
-`arroyo_core.progress` and `arroyo_core.sections`; nothing is ever loaded from them.
+The core's own metadata says it, in entry points of the groups `arroyo_core.commands`, `arroyo_core.formats` and so on;
+nothing is ever loaded from them. An action or a format of a command is `command.action`, `command.format`.
 """
 
 from __future__ import annotations

@@ -41,8 +41,12 @@ def arroyo_register(registry: Registry) -> None:
 def arroyo_add_command(commands: Any) -> None:
     """Add commands to `arroyo`, with `commands.add_parser(name, ...)`; `commands` is an `arroyo_core.cli.Commands`.
 
-    Called when the command line starts, unless it begins with a command of the core, so the code of a command is
-    imported when it is run. A command that two plugins add is an error that names both, for whoever uses it.
+    `commands.actions(name)` takes actions of a command that is there, as `checkpoints` has them, and
+    `commands.parser("run")` more options.
+
+    Called when the command line starts, unless it is about a command or an action of the core, so the code of a
+    command is imported when it is run; for `run` always. A command that two plugins add is an error that names both,
+    for whoever uses it.
     """
 
 
@@ -51,6 +55,23 @@ def arroyo_progress(plan: Any, out: Any) -> Any:
     """How a run is shown on a terminal: an `arroyo_core.cli.Progress` for this plan, which writes to `out`; or None.
 
     Called once by `arroyo run`, where it is to show a live view. What sinks print to stdout must stay as it is.
+    """
+
+
+@hookspec
+def arroyo_run_several() -> Any:
+    """What runs several pipelines in one session: a function from the parsed arguments of `arroyo run` to an exit code.
+
+    Called by `arroyo run` where it is given a folder, or more than one file; `args.files` are as they were given. One
+    plugin at most has it.
+    """
+
+
+@hookspec
+def arroyo_observe(args: Any, plans: Sequence[Any]) -> Any:
+    """Who else is told about the jobs of an `arroyo run`: an `arroyo_core.cli.Observer`, or None.
+
+    Called once, with the parsed arguments and the plans of all jobs, before the first of them starts.
     """
 
 

@@ -27,3 +27,5 @@ SECRET_FIELD_NUMBER: _ClassVar[int]
 secret: _descriptor.FieldDescriptor
 CONFIG_OF_FIELD_NUMBER: _ClassVar[int]
 config_of: _descriptor.FieldDescriptor
+SQL_FIELD_NUMBER: _ClassVar[int]
+sql: _descriptor.FieldDescriptor

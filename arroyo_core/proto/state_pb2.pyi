@@ -428,11 +428,13 @@ class GenerationClaim(_message.Message):
     def __init__(self, generation: _Optional[int] = ..., time_us: _Optional[int] = ..., owner_id: _Optional[bytes] = ..., incarnation: _Optional[str] = ...) -> None: ...
 
 class CommittedMarker(_message.Message):
-    __slots__ = ("epoch", "generation", "time_us")
+    __slots__ = ("epoch", "generation", "time_us", "attempt_id")
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     TIME_US_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_ID_FIELD_NUMBER: _ClassVar[int]
     epoch: int
     generation: int
     time_us: int
-    def __init__(self, epoch: _Optional[int] = ..., generation: _Optional[int] = ..., time_us: _Optional[int] = ...) -> None: ...
+    attempt_id: bytes
+    def __init__(self, epoch: _Optional[int] = ..., generation: _Optional[int] = ..., time_us: _Optional[int] = ..., attempt_id: _Optional[bytes] = ...) -> None: ...

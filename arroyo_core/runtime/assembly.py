@@ -90,6 +90,7 @@ class WaveAssembly:
             incarnation=request.incarnation,
             clock=environment.clock,
             is_first=request.is_first,
+            is_sealed=request.is_sealed,
         )
 
     def build(self) -> list[OperatorNode]:

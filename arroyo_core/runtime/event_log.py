@@ -13,7 +13,8 @@ from arroyo_core.proto.state_pb2 import CheckpointMetadata
 from arroyo_core.runtime.events import Event, event_line
 from arroyo_core.runtime.results import EpochResult
 from arroyo_core.state import StorageProvider, paths
-from arroyo_core.state.failures import MissingFileError
+from arroyo_core.state.failures import MissingFileError, OversizedFileError
+from arroyo_core.state.limits import TOLD_FILE_BYTES
 
 logger = logging.getLogger(__name__)
 
@@ -69,9 +70,11 @@ class EventLog:
 def read_epoch(storage: StorageProvider, checkpoint: CheckpointMetadata) -> dict[str, Any] | None:
     """What the log of a checkpoint says its epoch came to; None where there is no whole log."""
     try:
-        data = storage.read(paths.event_log(checkpoint.job_id, checkpoint.epoch, checkpoint.generation))
+        data = storage.read(
+            paths.event_log(checkpoint.job_id, checkpoint.epoch, checkpoint.generation), max_bytes=TOLD_FILE_BYTES
+        )
         lines = [json.loads(line) for line in data.splitlines()]
-    except (MissingFileError, ValueError):
+    except (MissingFileError, OversizedFileError, ValueError):
         # Logs are written without waiting for the disk: one may be torn after a crash.
         return None
     epochs = (line for line in lines if isinstance(line, dict) and line.get("event") == "Epoch")

@@ -1,10 +1,10 @@
-"""Where the controller's instructions are carried out: in threads beside each other, or one by one for tests."""
+"""Where the controller's instructions are carried out: in threads beside each other."""
 
 from __future__ import annotations
 
 import queue
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Protocol
 
 from arroyo_core.runtime.events import Event, Lane, TimerFired
@@ -91,45 +91,3 @@ class ThreadLanes:
                 # Whoever waits for events must not wait for ever.
                 event = error
             self._events.put(event)
-
-
-class InlineLanes:
-    """Everything in the caller's thread, in an order that is always the same; waiting takes no time.
-
-    `order` says which lane's work is done first where several have some: with the run lane first,
-    each epoch runs to its end before the one before it is published.
-    """
-
-    def __init__(self, order: Sequence[Lane] = (Lane.PUBLISH, Lane.COLLECT, Lane.RUN)) -> None:
-        self._order = tuple(order)
-        self._work: dict[Lane, Work] = {}
-        self._posted: list[Event] = []
-        self._timer: tuple[int, int] | None = None
-        self._time_ms = 0
-
-    def start(self, lane: Lane, work: Work) -> None:
-        assert lane not in self._work, f"lane {lane} is busy"
-        self._work[lane] = work
-
-    def start_timer(self, number: int, delay_ms: int) -> None:
-        self._timer = (number, self._time_ms + delay_ms)
-
-    def post(self, event: Event) -> None:
-        self._posted.append(event)
-
-    def next_event(self) -> Event:
-        if self._posted:
-            return self._posted.pop(0)
-        for lane in self._order:
-            if lane in self._work:
-                return self._work.pop(lane)()
-        if self._timer is None:
-            raise AssertionError("the job waits for nothing")
-        (number, self._time_ms), self._timer = self._timer, None
-        return TimerFired(number)
-
-    def time_ms(self) -> int:
-        return self._time_ms
-
-    def close(self) -> None:
-        return

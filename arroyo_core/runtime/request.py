@@ -35,6 +35,8 @@ class EpochRequest:
     #: Until an epoch of the driver was accepted: state is read from storage, and its checksums are compared, whatever
     #: a host has kept of it.
     is_first: bool = False
+    #: Whether the driver has a key for seals: tasks, which have none, verify all of each file that they read.
+    is_sealed: bool = False
     #: Set for the last epoch before a stop on request.
     stop: StopMode | None = None
     #: How often a task that runs for long tells where it is; None for never.

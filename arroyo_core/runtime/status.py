@@ -26,7 +26,8 @@ from arroyo_core.errors import StateError
 from arroyo_core.runtime.metric import json_values
 from arroyo_core.runtime.results import EpochResult, JobResult
 from arroyo_core.state import ParquetBackend, StorageProvider, paths
-from arroyo_core.state.failures import MissingFileError
+from arroyo_core.state.failures import MissingFileError, OversizedFileError
+from arroyo_core.state.limits import SMALL_FILE_BYTES, TOLD_FILE_BYTES
 
 #: How often the file is written on this machine, and across a network, where each write is a request.
 BEAT_S = 3.0
@@ -123,7 +124,8 @@ class StatusWriter:
 
     def _read_claim(self, job: JobResult) -> bytes | None:
         try:
-            return self._storage.read(paths.generation_claim(self._job_id, job.generation))
+            path = paths.generation_claim(self._job_id, job.generation)
+            return self._storage.read(path, max_bytes=SMALL_FILE_BYTES)
         except StateError:
             return None
 
@@ -157,8 +159,9 @@ class StatusWriter:
 def read_status(storage: StorageProvider, job_id: str, generation: int) -> DriverStatus | None:
     """What the driver of a generation last said; None where it said nothing that can be read."""
     try:
-        return msgspec.json.decode(storage.read(paths.driver_status(job_id, generation)), type=DriverStatus)
-    except (MissingFileError, msgspec.MsgspecError):
+        data = storage.read(paths.driver_status(job_id, generation), max_bytes=TOLD_FILE_BYTES)
+        return msgspec.json.decode(data, type=DriverStatus)
+    except (MissingFileError, OversizedFileError, msgspec.MsgspecError):
         return None
 
 

@@ -211,6 +211,7 @@ class JobSteps:
             generation=self._backend.generation,
             incarnation=self._backend.incarnation,
             is_first=not self._has_run,
+            is_sealed=self._backend.seals.is_on,
             stop=instruction.stop,
             beat_ms=max(1, spec.timeout_ms // LOOKS),
             checkpoints={item.operator_metadata.operator_id: item.SerializeToString() for item in base.operators},

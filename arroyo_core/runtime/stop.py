@@ -9,6 +9,7 @@ from arroyo_core.errors import StateError
 from arroyo_core.runtime.events import StopMode
 from arroyo_core.runtime.job_threads import start_job_thread
 from arroyo_core.state import StorageProvider, get_storage_provider, paths
+from arroyo_core.state.limits import SMALL_FILE_BYTES
 
 #: How often the file is looked for on this machine, and across a network.
 LOOK_S = 0.1
@@ -66,7 +67,7 @@ class StopFile:
         try:
             if not self._storage.exists(self._path):
                 return None
-            return StopMode(self._storage.read(self._path).decode())
+            return StopMode(self._storage.read(self._path, max_bytes=SMALL_FILE_BYTES).decode())
         except (StateError, ValueError):
             return None
 

@@ -66,6 +66,7 @@ class TableOpener:
         incarnation: str = "",
         clock: Clock | None = None,
         is_first: bool = False,
+        is_sealed: bool = False,
     ) -> None:
         self._storage: StorageProvider = get_storage_provider(url)
         self._checkpoints = checkpoints
@@ -75,6 +76,7 @@ class TableOpener:
         self._incarnation = incarnation
         self._clock = clock or SystemClock()
         self._is_first = is_first
+        self._is_sealed = is_sealed
 
     def open(
         self, operator: ArrowOperator | SourceOperator, task: TaskInfo, inputs: Sequence[ArroyoSchema]
@@ -93,5 +95,6 @@ class TableOpener:
             incarnation=self._incarnation,
             now_us=self._clock.now_us,
             reads_storage=self._is_first,
+            is_sealed=self._is_sealed,
         )
         return OperatorTables(manager, has_tables=bool(tables))

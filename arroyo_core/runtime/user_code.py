@@ -6,8 +6,10 @@ import contextlib
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from urllib.parse import urlsplit
 
+from arroyo_core.api.limits import BUNDLE_BYTES
 from arroyo_core.api.urls import absolute_url
 from arroyo_core.errors import PluginError
 from arroyo_core.pipeline.plan import Plan, UdfKind, UdfPin
@@ -128,9 +130,16 @@ def load_pinned(pins: tuple[UdfPin, ...], plugins: PluginSet) -> PluginSet:
 
 
 def read_url(url: str) -> bytes:
-    """A whole file anywhere."""
+    """A whole file anywhere, up to the limit of bundles; raises `BundleError` for a larger one."""
     storage, name = storage_of(url)
-    return storage.read(name)
+    if is_local(url):
+        path = Path(_absolute(url).removeprefix("file://").removeprefix("local://"))
+        if path.exists() and not path.is_file():
+            raise BundleError(f"{url} is not a regular file")
+    data: bytes = storage.read_parts(name, lambda stream: stream.read(BUNDLE_BYTES.value + 1))
+    if len(data) > BUNDLE_BYTES.value:
+        raise BundleError(f"{url} is too large: {BUNDLE_BYTES.hint}")
+    return data
 
 
 def storage_of(url: str) -> tuple[StorageProvider, str]:
@@ -228,8 +237,8 @@ def _shown_as(read: Callable[[], bytes], url: str, shown_url: str) -> bytes:
     except MissingFileError as error:
         hint = "; tasks on other machines cannot read it: push it with `arroyo udf push`" if is_local(url) else ""
         raise BundleError(f"there is no bundle at {shown_url}{hint}") from error
-    except StorageError as error:
-        raise StorageError(str(error).replace(url, shown_url)) from error
+    except (BundleError, StorageError) as error:
+        raise type(error)(str(error).replace(url, shown_url)) from error
 
 
 def _absolute(url: str) -> str:

@@ -6,18 +6,23 @@ import contextlib
 import gc
 import importlib
 import os
+import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.machinery import PathFinder
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 from arroyo_core.plugin import installed_plugins
+from arroyo_core.spark.launch import make_socket_folder
+from arroyo_core.state.seals import SEAL_VARIABLES
 
 #: What Spark starts; it comes to `main` below where the driver has no daemon ready.
 MODULE = "arroyo_core.spark.daemon_entry"
 _PRELOAD_VARIABLE = "ARROYO_PRELOAD"
+#: Where Spark lets its daemon make a socket, if it is to make one at all.
+_SOCKETS_VARIABLE = "PYTHON_WORKER_FACTORY_SOCK_DIR"
 
 #: How workers keep memory, unless somebody has chosen otherwise: what one batch has used is there for the next one. By
 #: itself, the C library returns arrays of half a megabyte to the system when they are let go, and up to a third of the
@@ -89,8 +94,31 @@ def run() -> None:
     """Serve Spark until it closes the standard input."""
     from pyspark import daemon
 
+    for name in SEAL_VARIABLES:
+        # Workers run the code of users, and need no key.
+        os.environ.pop(name, None)
     daemon.worker = ending_quietly(daemon.worker)
-    daemon.manager()
+    with _own_socket_folder():
+        daemon.manager()
+
+
+@contextlib.contextmanager
+def _own_socket_folder() -> Iterator[None]:
+    """Let the daemon listen where only this user can connect; it tells Spark where that is.
+
+    What the driver chose may be a folder of another machine, or one of everybody's.
+    """
+    if _SOCKETS_VARIABLE not in os.environ:
+        yield
+        return
+    folder, owner = make_socket_folder(), os.getpid()
+    os.environ[_SOCKETS_VARIABLE] = str(folder)
+    try:
+        yield
+    finally:
+        # Workers are forks of this process, and leave by here too.
+        if os.getpid() == owner:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def main() -> None:

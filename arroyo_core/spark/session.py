@@ -18,6 +18,7 @@ from arroyo_core.errors import Domain, SetupError
 from arroyo_core.spark.class_archive import archive_options
 from arroyo_core.spark.daemon import MODULE, daemon_environment
 from arroyo_core.spark.java import check_java
+from arroyo_core.spark.launch import SOCKET_FOLDER_SETTING, settings_file, socket_settings
 from arroyo_core.spark.ready_daemon import ReadyDaemon
 from arroyo_core.spark.shuffles import KRYO, Spark, context_of, is_connect, run_empty_job, session_of
 from arroyo_core.spark.slots import slots_of
@@ -67,6 +68,11 @@ _SETTINGS = {
 }
 
 
+#: Other users of this machine reach its loopback ports too. Where nothing is sent to other machines Spark makes the
+#: secret itself, and tells nobody.
+_FOR_ONE_USER = {"spark.authenticate": "true", "spark.ui.killEnabled": "false"}
+
+
 def start_spark(
     name: str,
     *,
@@ -101,10 +107,15 @@ def start_spark(
 
     chosen = dict(conf or {}) | {"spark.master": target.spark_master}
     settings = _settings(name, target, is_quiet=is_quiet)
+    if _has_own_sockets(target, settings | chosen):
+        settings = {**socket_settings(), **settings}
     daemon = ReadyDaemon() if _has_own_workers(target, settings.keys() - chosen.keys()) else None
     if daemon is not None:
         settings |= _for_workers(daemon.environment)
     try:
+        if not target.is_submitted:
+            with settings_file(settings | chosen):
+                SparkContext._ensure_initialized()
         context = SparkContext.getOrCreate(SparkConf().setAll(list((settings | chosen).items())))
         if daemon is not None:
             _start_workers(context, workers)
@@ -217,6 +228,22 @@ def _check_driver_python(conf: Mapping[str, str]) -> None:
         )
 
 
+def _has_own_sockets(target: Target, settings: Mapping[str, str]) -> bool:
+    """Whether sockets are to be in a folder of ours, which is on the driver's machine only.
+
+    On others our daemon makes one. Without a daemon, and for broadcasts that are encrypted, executors make sockets
+    themselves, where Spark says.
+    """
+    effective = {**target.given, **settings}
+    if SOCKET_FOLDER_SETTING in effective or os.name != "posix":
+        return False
+    return target.is_local or (
+        effective.get("spark.python.daemon.module") == MODULE
+        and effective.get("spark.python.use.daemon", "true").strip().lower() == "true"
+        and effective.get("spark.io.encryption.enabled", "false").strip().lower() == "false"
+    )
+
+
 def _has_own_workers(target: Target, ours: Set[str]) -> bool:
     """Whether a JVM runs tasks itself, with this very interpreter and our own daemon for its workers."""
     return (
@@ -292,7 +319,7 @@ def _settings(name: str, target: Target, *, is_quiet: bool) -> dict[str, str]:
     settings["spark.python.daemon.module"] = MODULE
     settings |= _for_workers(daemon_environment())
     if target.is_local:
-        settings |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+        settings |= _FOR_ONE_USER | {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
     if not target.is_submitted:
         settings["spark.driver.extraJavaOptions"] = " ".join(_jvm_options(target.spark_master, is_quiet=is_quiet))
     return {key: value for key, value in settings.items() if key not in target.given or key == "spark.app.name"}

@@ -11,7 +11,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -116,7 +116,7 @@ def read_submit_args(text: str) -> dict[str, str]:
     """The settings in the arguments of a spark-submit, such as `PYSPARK_SUBMIT_ARGS`; its other options are skipped."""
     settings: dict[str, str] = {}
     named: dict[str, str] = {}
-    tokens = iter(_split(text))
+    tokens = iter(split_submit_args(text))
     for token in tokens:
         if token == "pyspark-shell":
             break
@@ -144,7 +144,7 @@ def read_properties(text: str) -> dict[str, str]:
 def _from_files(environment: Mapping[str, str]) -> tuple[dict[str, str], str]:
     """What a JVM that pyspark starts is going to have, and what chose its master."""
     submitted = read_submit_args(environment.get("PYSPARK_SUBMIT_ARGS", ""))
-    defaults = read_properties(_text_of(_defaults_file(environment)))
+    defaults = read_properties(_text_of(defaults_file(environment)))
     is_submitted = "spark.master" in submitted or "spark.remote" in submitted
     return defaults | submitted, "PYSPARK_SUBMIT_ARGS" if is_submitted else "spark-defaults.conf"
 
@@ -160,7 +160,8 @@ def _submitted() -> dict[str, str]:
         raise SetupError(f"the JVM that spark-submit has started does not answer: {error}") from error
 
 
-def _defaults_file(environment: Mapping[str, str]) -> Path:
+def defaults_file(environment: Mapping[str, str]) -> Path:
+    """Where Spark looks for settings that nobody gave otherwise."""
     folder = environment.get("SPARK_CONF_DIR")
     return Path(folder) / "spark-defaults.conf" if folder else _spark_home(environment) / "conf/spark-defaults.conf"
 
@@ -181,7 +182,8 @@ def _text_of(file: Path) -> str:
         return ""
 
 
-def _split(text: str) -> Sequence[str]:
+def split_submit_args(text: str) -> list[str]:
+    """The arguments in `PYSPARK_SUBMIT_ARGS`."""
     try:
         return shlex.split(text)
     except ValueError as error:

@@ -4,8 +4,10 @@ from arroyo_core.api.operations import DataOperation, DeleteKey, DeleteTimeKey, 
 from arroyo_core.api.views import Matches
 from arroyo_core.errors import StateError
 from arroyo_core.proto.state_pb2 import TableConfig
-from arroyo_core.state.backend import BackingStore, ParquetBackend, StateBackend
+from arroyo_core.state.backend import ParquetBackend, StateBackend
+from arroyo_core.state.backing_store import BackingStore
 from arroyo_core.state.cache import WarmCache, default_warm_cache
+from arroyo_core.state.chunks import cut_rows, large_type, one_chunk, take_in_parts, take_parts
 from arroyo_core.state.codec import MigratableState
 from arroyo_core.state.column_rules import ColumnOwner, ColumnRules, column_path
 from arroyo_core.state.compaction import CompactionPolicy
@@ -98,6 +100,7 @@ __all__ = [
     "backoff_s",
     "column_path",
     "commit_data",
+    "cut_rows",
     "default_file_pool",
     "default_warm_cache",
     "get_storage_provider",
@@ -105,6 +108,10 @@ __all__ = [
     "global_table_config_with_version",
     "hash_key",
     "is_transient",
+    "large_type",
     "merge_operator_metadata",
+    "one_chunk",
+    "take_in_parts",
+    "take_parts",
     "timestamp_table_config",
 ]

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import secrets
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
-from arroyo_core.errors import StateError
+from arroyo_core.errors import StateError, UnsafePathError
 from arroyo_core.proto.state_pb2 import (
     CheckpointMetadata,
     CommittedMarker,
+    GenerationClaim,
     OperatorCheckpointMetadata,
 )
 from arroyo_core.state import paths
-from arroyo_core.state.envelope import seal, unseal
+from arroyo_core.state.backing_store import BackingStore
+from arroyo_core.state.envelope import seal
 from arroyo_core.state.exclusive import require_exclusive_create
 from arroyo_core.state.failures import (
     DamagedStateError,
     EpochTakenError,
     FencedError,
     MissingFileError,
-    UnsafePathError,
+    SealKeyError,
 )
+from arroyo_core.state.limits import read_metadata
+from arroyo_core.state.markers import check_marker, create_marker
 from arroyo_core.state.merge import needed_files, operators_by_id
 from arroyo_core.state.metadata_size import check_metadata_size
 from arroyo_core.state.ownership import Ownership
@@ -39,42 +42,11 @@ from arroyo_core.state.protocol import (
     resolve_candidates,
     resolve_checkpoint,
 )
+from arroyo_core.state.seals import Seals
 from arroyo_core.state.storage import StorageProvider, StoredFile
 
 #: At every so many epochs, all files that an epoch refers to are looked for, and not only its own.
 LOOK_AT_ALL_EPOCHS = 64
-
-
-class BackingStore(ABC):
-    """What any state backend offers to drivers and table managers."""
-
-    @abstractmethod
-    def prepare_checkpoint_load(self, metadata: CheckpointMetadata) -> None:
-        """Check, before any subtask starts, that every file of a checkpoint is there with its size."""
-
-    @abstractmethod
-    def load_checkpoint_metadata(self, job_id: str, epoch: int) -> CheckpointMetadata:
-        """The metadata of a published epoch."""
-
-    @abstractmethod
-    def load_operator_metadata(self, job_id: str, operator_id: str, epoch: int) -> OperatorCheckpointMetadata | None:
-        """One operator's part of a published epoch; None if the checkpoint has no such operator."""
-
-    @abstractmethod
-    def write_operator_checkpoint_metadata(self, metadata: OperatorCheckpointMetadata) -> None:
-        """Keep what one subtask of an operator wrote; `metadata.subtask_index` says which."""
-
-    @abstractmethod
-    def write_checkpoint_metadata(self, metadata: CheckpointMetadata) -> None:
-        """Publish an epoch: the one act that makes it exist."""
-
-    @abstractmethod
-    def cleanup_checkpoint(self, metadata: CheckpointMetadata, old_min_epoch: int, new_min_epoch: int) -> None:
-        """Delete epochs before `new_min_epoch` and whatever only they, or nobody, refer to."""
-
-    @classmethod
-    @abstractmethod
-    def name(cls) -> str: ...
 
 
 class ParquetBackend(BackingStore):
@@ -82,21 +54,30 @@ class ParquetBackend(BackingStore):
 
     One instance serves one driver or one subtask. A driver calls `claim_generation` first, then
     `resolve_latest`, then for each epoch `publish` and, when sinks committed, `mark_committed`.
+    Where there are no `seals` they are those of the environment.
     """
 
     #: How many claims or listings may be outrun by another driver before giving up.
     _CLAIM_ATTEMPTS: ClassVar[int] = 100
 
     def __init__(
-        self, storage: StorageProvider, job_id: str, *, now_us: Callable[[], int] = lambda: time.time_ns() // 1000
+        self,
+        storage: StorageProvider,
+        job_id: str,
+        *,
+        seals: Seals | None = None,
+        now_us: Callable[[], int] = lambda: time.time_ns() // 1000,
     ) -> None:
         self.storage = storage
+        self.seals = seals if seals is not None else Seals.from_environment()
         self.job_id = job_id
         self.generation = 0
         #: That of the claim; empty before it.
         self.incarnation = ""
         self._now_us = now_us
-        self._ownership = Ownership(storage, job_id, now_us=now_us)
+        self._ownership = Ownership(storage, job_id, seals=self.seals, now_us=now_us)
+        #: The epoch that was published last, and its `attempt_id`.
+        self._published = (0, b"")
 
     @classmethod
     def name(cls) -> str:
@@ -106,7 +87,8 @@ class ParquetBackend(BackingStore):
         """Become the owner of the job; every driver with an older generation can publish and commit no more.
 
         Of drivers that claim at once each gets a generation of its own, and all get one incarnation. Raises
-        `UnsafeStorageError` before a job's first claim if the store cannot create exclusively.
+        `UnsafeStorageError` before a job's first claim if the store cannot create exclusively, and `SealError` for who
+        has not the key of the job.
         """
         for _ in range(self._CLAIM_ATTEMPTS):
             facts = self._facts()
@@ -141,14 +123,19 @@ class ParquetBackend(BackingStore):
                 # Deleted between the listing and the read: only a cleanup does that, and only to old epochs.
                 continue
             except DamagedStateError as error:
-                if not allow_fallback:
-                    raise DamagedStateError(f"{error}; {self._whole_checkpoint_before(facts, epoch)}") from error
+                if not allow_fallback or isinstance(error, SealKeyError):
+                    raise type(error)(f"{error}; {self._whole_checkpoint_before(facts, epoch)}") from error
                 skipped.append(epoch)
                 continue
             return resolve_checkpoint(facts, checkpoint, skipped)
         return resolve_checkpoint(facts, None, skipped)
 
+    def read_claim(self, generation: int) -> GenerationClaim:
+        """What the driver of a generation claimed; raises `MissingFileError` and `DamagedStateError`."""
+        return self._ownership.read_claim(generation)
+
     def prepare_checkpoint_load(self, metadata: CheckpointMetadata) -> None:
+        check_marker(self.storage, self.seals, metadata)
         sizes = {file.path: file.size_bytes for epoch in self._epochs_of(metadata) for file in self._list_epoch(epoch)}
         for operator in metadata.operators:
             for name, table in operator.table_checkpoint_metadata.items():
@@ -193,7 +180,8 @@ class ParquetBackend(BackingStore):
     def load_checkpoint_metadata(self, job_id: str, epoch: int) -> CheckpointMetadata:
         path = paths.checkpoint_metadata(job_id, epoch)
         name = f"{self.storage.url}/{path}"
-        metadata = unseal(self.storage.read(path), CheckpointMetadata, name=name)
+        data = read_metadata(self.storage, path)
+        metadata = self.seals.unseal(data, CheckpointMetadata, path=path, name=name)
         if metadata.job_id != job_id or metadata.epoch != epoch:
             raise DamagedStateError(f"{name} is of job {metadata.job_id!r}, epoch {metadata.epoch}")
         for operator in metadata.operators:
@@ -208,7 +196,7 @@ class ParquetBackend(BackingStore):
     def write_operator_checkpoint_metadata(self, metadata: OperatorCheckpointMetadata) -> None:
         identity = metadata.operator_metadata
         path = paths.operator_metadata(identity.job_id, identity.epoch, identity.operator_id, metadata.subtask_index)
-        # The checkpoint embeds it: this file is for people.
+        # The checkpoint embeds it: this file is for people, and tasks, which write it, have no key.
         self.storage.write(path, seal(metadata), is_durable=False)
 
     def write_checkpoint_metadata(self, metadata: CheckpointMetadata) -> None:
@@ -230,7 +218,7 @@ class ParquetBackend(BackingStore):
         newest = self._check_generation(attempt)
         self._ownership.check()
         path = paths.checkpoint_metadata(attempt.job_id, attempt.epoch)
-        if self.storage.put_if_absent(path, seal(attempt)):
+        if self.storage.put_if_absent(path, self.seals.seal(attempt, path)):
             # The epoch may have been published by another driver, and deleted as an old one, since the first look:
             # creating it again proves nothing then. A driver that took over before that must be here by now.
             try:
@@ -242,15 +230,18 @@ class ParquetBackend(BackingStore):
                     # in the way of the next one.
                     self.storage.delete(path)
                 raise
-            self._ownership.mark_published()
-            return attempt
+            return self._note_published(attempt)
         existing = self.load_checkpoint_metadata(attempt.job_id, attempt.epoch)
         decision = decide_publication(attempt, newest_generation=newest, existing=existing)
         if decision is PublicationKind.FENCED:
             raise self._fenced(attempt, existing.generation)
         if decision is PublicationKind.TAKEN:
             raise self._taken(attempt, existing.generation)
+        return self._note_published(attempt)
+
+    def _note_published(self, attempt: CheckpointMetadata) -> CheckpointMetadata:
         self._ownership.mark_published()
+        self._published = (attempt.epoch, attempt.attempt_id)
         return attempt
 
     def check_turn(self, epoch: int) -> None:
@@ -281,8 +272,12 @@ class ParquetBackend(BackingStore):
         """Record that every sink committed `epoch`; a second marker changes nothing."""
         if not self.storage.exists(paths.checkpoint_metadata(self.job_id, epoch)):
             raise StateError(f"job {self.job_id!r}: epoch {epoch} was never published, it cannot be committed")
-        marker = CommittedMarker(epoch=epoch, generation=self.generation, time_us=self._now_us())
-        self.storage.put_if_absent(paths.committed_marker(self.job_id, epoch), seal(marker))
+        published, attempt_id = self._published
+        if published != epoch:
+            attempt_id = self.load_checkpoint_metadata(self.job_id, epoch).attempt_id
+        now_us, generation = self._now_us(), self.generation
+        marker = CommittedMarker(epoch=epoch, generation=generation, time_us=now_us, attempt_id=attempt_id)
+        create_marker(self.storage, self.seals, self.job_id, marker)
 
     def is_committed(self, epoch: int) -> bool:
         return self.storage.exists(paths.committed_marker(self.job_id, epoch))
@@ -338,6 +333,9 @@ class ParquetBackend(BackingStore):
         for epoch in resolve_candidates(facts):
             try:
                 return self.load_checkpoint_metadata(self.job_id, epoch)
+            except SealKeyError:
+                # Whoever has not the key of the job takes it from nobody.
+                raise
             except (DamagedStateError, MissingFileError, UnsafePathError):
                 # Whoever restores the job says what is wrong.
                 continue

@@ -33,7 +33,7 @@ import pyarrow as pa
 
 from arroyo_core.errors import SetupError
 from arroyo_core.ids import TaskInfo
-from arroyo_core.local_folders import STATE_CACHE
+from arroyo_core.local_folders import STATE_CACHE, make_private_folder, private_opener
 from arroyo_core.proto.state_pb2 import StateFile
 from arroyo_core.state import paths
 from arroyo_core.state.cache_sweep import ENTRY_SUFFIX, UNFINISHED_PREFIX, CacheLimits, dead_entries, sweep
@@ -140,7 +140,7 @@ class WarmCache:
         mark = self.folder / _LOOKED_OVER_FILE
         with contextlib.suppress(OSError):
             if is_full or not mark.exists() or time.time() - mark.stat().st_mtime >= _LOOK_S:
-                mark.touch()
+                mark.touch(mode=0o600)
                 self._unseen_bytes = 0
                 sweep(self.folder, CacheLimits(max_bytes=self.max_bytes), now_s=time.time())
         self._forget_checks(now_s)
@@ -168,10 +168,10 @@ class WarmCache:
 
     def _write(self, unfinished: Path, path: Path, table: pa.Table) -> int:
         try:
-            file = unfinished.open("xb", buffering=0)
+            file = _create(unfinished)
         except FileNotFoundError:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            file = unfinished.open("xb", buffering=0)
+            make_private_folder(path.parent)
+            file = _create(unfinished)
         with file:
             length, crc = _write_rows(file, table)
             # A filesystem may round times: what is recorded is what it made of this one, now and below.
@@ -314,6 +314,10 @@ def _default(folder: Path, max_bytes: int, _pid: int) -> WarmCache | None:
         if STATE_CACHE.is_chosen:
             raise
         return None
+
+
+def _create(path: Path) -> FileIO:
+    return open(path, "xb", buffering=0, opener=private_opener)
 
 
 def _write_rows(file: FileIO, table: pa.Table) -> tuple[int, int]:

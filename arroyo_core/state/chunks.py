@@ -72,7 +72,33 @@ def take_in_parts(table: pa.Table, numbers: Numbers) -> pa.Table:
     """As `take_rows`, for a table in large chunks: Arrow would join them all, to take a single row of them."""
     if len(numbers) == 0:
         return table.slice(0, 0)
-    return pa.concat_tables(_take_in_parts(table.to_batches(), table.schema, numbers))
+    return pa.concat_tables(take_parts(table, numbers, MAX_CHUNK_BYTES))
+
+
+def take_parts(table: pa.Table, numbers: Numbers, max_bytes: int) -> Iterator[pa.Table]:
+    """As `take_rows`, one chunk after the other, each of at most `max_bytes`, or of one row; none for no rows."""
+    if len(numbers) == 0:
+        return
+    batches = table.to_batches()
+    ends = np.cumsum([batch.num_rows for batch in batches])
+    # About as many as fit on average, halved where they do not.
+    row_bytes = max(1, sum(batch.nbytes for batch in batches) // int(ends[-1]))
+    step = max(1, max_bytes // 2 // row_bytes)
+    waiting = [numbers[start : start + step] for start in range(0, len(numbers), step)]
+    waiting.reverse()
+    while waiting:
+        part = waiting.pop()
+        try:
+            taken = _take_from(batches, table.schema, ends, part)
+        except pa.ArrowInvalid:
+            if len(part) == 1:
+                raise
+            taken = None
+        if taken is not None and (taken.nbytes <= max_bytes or len(part) == 1):
+            yield taken
+            continue
+        half = len(part) // 2
+        waiting += [part[half:], part[:half]]
 
 
 def take_column(column: Any, numbers: Numbers) -> Any:
@@ -119,28 +145,6 @@ def _gather_parts(table: pa.Table) -> Iterator[pa.Table]:
         size += part.nbytes
     if held:
         yield pa.concat_tables(held)
-
-
-def _take_in_parts(batches: Sequence[pa.RecordBatch], schema: pa.Schema, numbers: Numbers) -> Iterator[pa.Table]:
-    """As many rows at a time as a chunk holds: about as many as fit on average, halved where they do not."""
-    ends = np.cumsum([batch.num_rows for batch in batches])
-    row_bytes = max(1, sum(batch.nbytes for batch in batches) // int(ends[-1]))
-    step = max(1, MAX_CHUNK_BYTES // 2 // row_bytes)
-    waiting = [numbers[start : start + step] for start in range(0, len(numbers), step)]
-    waiting.reverse()
-    while waiting:
-        part = waiting.pop()
-        try:
-            taken = _take_from(batches, schema, ends, part)
-        except pa.ArrowInvalid:
-            if len(part) == 1:
-                raise
-            taken = None
-        if taken is not None and (taken.nbytes <= MAX_CHUNK_BYTES or len(part) == 1):
-            yield taken
-            continue
-        half = len(part) // 2
-        waiting += [part[half:], part[:half]]
 
 
 def _take_from(batches: Sequence[pa.RecordBatch], schema: pa.Schema, ends: Numbers, numbers: Numbers) -> pa.Table:

@@ -1,4 +1,7 @@
-"""Metadata files: a magic, a SHA-256, and a protobuf message; damage is found before it is parsed."""
+"""Metadata files: a magic, a SHA-256, and a protobuf message; damage is found before it is parsed.
+
+This finds what went wrong by itself. What somebody has changed on purpose `seals.py` finds, where there is a key.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from google.protobuf.message import DecodeError, Message
 from arroyo_core.state.failures import DamagedStateError
 
 MAGIC = b"ARROYOM1"
-_DIGEST_BYTES = 32
+DIGEST_BYTES = 32
 
 MessageT = TypeVar("MessageT", bound=Message)
 
@@ -27,8 +30,12 @@ def unseal(data: bytes, kind: type[MessageT], *, name: str) -> MessageT:
         raise DamagedStateError(
             f"{name} is not a metadata file of this format: it does not begin with {MAGIC.decode()}"
         )
-    digest = data[len(MAGIC) : len(MAGIC) + _DIGEST_BYTES]
-    payload = data[len(MAGIC) + _DIGEST_BYTES :]
+    digest = data[len(MAGIC) : len(MAGIC) + DIGEST_BYTES]
+    return decode_payload(data[len(MAGIC) + DIGEST_BYTES :], digest, kind, name=name)
+
+
+def decode_payload(payload: bytes, digest: bytes, kind: type[MessageT], *, name: str) -> MessageT:
+    """The message with this SHA-256; `DamagedStateError` naming the file if it is not as it was written."""
     if hashlib.sha256(payload).digest() != digest:
         raise DamagedStateError(f"{name} is damaged: it does not match its checksum")
     try:

@@ -31,10 +31,18 @@ class DamagedStateError(StateError):
     retry = RetryHint.NO_RETRY
 
 
-class UnsafePathError(StateError):
-    """A path in metadata leaves its job's prefix."""
+class OversizedFileError(DamagedStateError):
+    """A file is larger than any that a job writes: it is not read."""
 
-    retry = RetryHint.NO_RETRY
+
+class SealError(DamagedStateError):
+    """A file has no seal, or not its own: it is not what a driver with the key wrote there."""
+
+
+class SealKeyError(SealError):
+    """A file is sealed with a key that is not given."""
+
+    domain = Domain.USER
 
 
 class NoRegisteredTableError(StateError):

@@ -46,6 +46,8 @@ class FileAccess:
     #: What reads and writes several files at once.
     pool: Executor = field(default_factory=default_file_pool)
     cache: Shelf | None = None
+    #: Whether somebody may have changed files on purpose: no part of one is read without all of it being verified.
+    is_sealed: bool = False
     #: Write in threads also where the store is a disk: several files wait for it together.
     is_concurrent: bool = False
     counts: ReadCounts = field(default_factory=ReadCounts)
@@ -78,6 +80,7 @@ class FileAccess:
             cache=self.cache,
             columns=columns,
             is_rewritten=is_rewritten,
+            is_sealed=self.is_sealed,
         )
 
     def rewriter(self, file: StateFile) -> Callable[[KeyRange], pa.Table]:

@@ -2,7 +2,8 @@
 
 A file is Zstd Parquet, sorted by `_key_hash`, with statistics on key hash and event time per row
 group. Rows of one key keep their order. A reader that needs all of a file checks the file's
-SHA-256; one that needs a part checks the footer's, which the page checksums then extend to the pages.
+SHA-256; one that needs a part checks the footer's, which the page checksums then extend to the pages. That finds
+damage, and not what somebody changed on purpose: where metadata is sealed, every reader verifies all of a file.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from arroyo_core.state.chunks import combine, cut_rows, take_rows
 from arroyo_core.state.config import KEY_HASH_COLUMN, OPERATION_COLUMN
 from arroyo_core.state.failures import DamagedStateError, MissingFileError
 from arroyo_core.state.fitting import source_columns
+from arroyo_core.state.limits import UNPACKED_VARIABLE, max_unpacked_bytes
 from arroyo_core.state.messages import OperationCode
 from arroyo_core.state.paths import check_reference
 from arroyo_core.state.storage import StorageProvider
@@ -208,12 +210,13 @@ def read_file(
     cache: Shelf | None = None,
     columns: Sequence[str] | None = None,
     is_rewritten: bool = False,
+    is_sealed: bool = False,
 ) -> pa.Table:
     """The rows of `file` with a live key hash inside `key_range`, sorted; event times are not looked at.
 
     `columns`, which must include the key hash, saves decoding the others; those that the file has no values for are
     left out. `is_rewritten` says that the rows are to be stored again, in place of this file: nothing is taken from the
-    cache unchecked, and nothing put there.
+    cache unchecked, and nothing put there. With `is_sealed` all of the file is verified, whatever part of it is wanted.
     """
     check_reference(job_id, file.path)
     columns = None if columns is None else source_columns(columns, file.column_names)
@@ -227,8 +230,8 @@ def read_file(
     wanted = list(columns) if columns is not None and cache is None else None
     is_whole = start <= file.min_key_hash and file.max_key_hash <= end
     try:
-        if is_whole or file.size_bytes <= WHOLE_READ_BYTES:
-            table, part = _read_whole(storage, file, counts, wanted), None
+        if is_whole or is_sealed or file.size_bytes <= WHOLE_READ_BYTES:
+            table, part = _read_whole(storage, file, counts, wanted, is_sealed=is_sealed), None
         else:
             table, part = _read_part(storage, file, start, end, counts, wanted), (start, end)
     except MissingFileError as error:
@@ -265,7 +268,7 @@ def slice_key_range(table: pa.Table, start: int, end: int) -> pa.Table:
 def verify_file(storage: StorageProvider, file: StateFile) -> bytes:
     """The content of a data file; `DamagedStateError` unless it is exactly what was written."""
     try:
-        data = storage.read(file.path)
+        data = storage.read(file.path, max_bytes=file.size_bytes)
     except MissingFileError as error:
         raise DamagedStateError(f"{storage.url}/{file.path} of epoch {file.epoch} is missing") from error
     _verify(storage, file, data)
@@ -281,17 +284,20 @@ def _verify(storage: StorageProvider, file: StateFile, data: bytes) -> None:
         raise DamagedStateError(f"{storage.url}/{file.path} of epoch {file.epoch} does not match its checksum")
 
 
-def _read_whole(storage: StorageProvider, file: StateFile, counts: ReadCounts, columns: list[str] | None) -> pa.Table:
-    data = storage.read(file.path)
+def _read_whole(
+    storage: StorageProvider, file: StateFile, counts: ReadCounts, columns: list[str] | None, *, is_sealed: bool
+) -> pa.Table:
+    data = storage.read(file.path, max_bytes=file.size_bytes)
     counts.add(row_groups_read=-(-file.rows // ROW_GROUP_ROWS))
-    if len(data) < PARALLEL_VERIFY_BYTES:
+    if is_sealed or len(data) < PARALLEL_VERIFY_BYTES:
+        # What somebody else may have written is not decoded before it is known.
         _verify(storage, file, data)
-        return _decode(pq.ParquetFile(pa.BufferReader(data)), None, columns)
+        return _decode(_open_parquet(pa.BufferReader(data), file), None, columns)
     # Hashing and decoding large files take about as long, and both leave the interpreter alone.
     with ThreadPoolExecutor(1) as pool:
         verified = pool.submit(_verify, storage, file, data)
         try:
-            table = _decode(pq.ParquetFile(pa.BufferReader(data)), None, columns)
+            table = _decode(_open_parquet(pa.BufferReader(data), file), None, columns)
         finally:
             # Whatever decoding says of damaged bytes, the checksum says it better.
             verified.result()
@@ -318,12 +324,27 @@ def _read_part(
         source.seek(file.size_bytes - 8 - length)
         if hashlib.sha256(source.read(length + 8)).digest() != file.footer_checksum:
             raise ValueError("its footer does not match its checksum")
-        reader = pq.ParquetFile(source, page_checksum_verification=True)
+        reader = _open_parquet(source, file, page_checksum_verification=True)
         groups = _overlapping_groups(reader.metadata, start, end)
         counts.add(row_groups_read=len(groups))
         return _decode(reader, groups, columns)
 
     return storage.read_parts(file.path, read)
+
+
+def _open_parquet(source: Any, file: StateFile, **settings: Any) -> pq.ParquetFile:
+    """A file whose footer promises what the metadata says of it, and no more than a reader can hold."""
+    reader = pq.ParquetFile(source, **settings)
+    found = reader.metadata
+    if found.num_rows != file.rows:
+        raise ValueError(f"it has {found.num_rows} rows, {file.rows} were written")
+    pages = sum(found.row_group(group).total_byte_size for group in range(found.num_row_groups))
+    # Values that repeat take no room in pages; each row has a hash, at least.
+    size_bytes = max(pages, file.memory_bytes, found.num_rows * 8)
+    limit = max_unpacked_bytes()
+    if size_bytes > limit:
+        raise ValueError(f"it unpacks to {size_bytes} bytes, and at most {limit} are allowed ({UNPACKED_VARIABLE})")
+    return reader
 
 
 def _decode(reader: pq.ParquetFile, groups: Sequence[int] | None, columns: list[str] | None) -> pa.Table:

@@ -173,7 +173,7 @@ def copy_files(
     }
 
     def copy(file: StateFile) -> int:
-        data = origin.read(file.path)
+        data = origin.read(file.path, max_bytes=file.size_bytes)
         if hashlib.sha256(data).digest() != file.checksum:
             raise DamagedStateError(f"{redact_url(origin.url)}/{file.path} is not what was written; nothing is forked")
         target.write(_forked_path(file.path, job_id=job_id, epoch=checkpoint.epoch), data)

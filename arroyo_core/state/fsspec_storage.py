@@ -18,6 +18,7 @@ _MEMORY_LOCK = threading.Lock()
 
 #: Answers of S3 and its clones to a conditional put; not all of them reach us as `FileExistsError`.
 _EXISTS_CODES = {"PreconditionFailed", "412"}
+_RANGE_CODES = {"InvalidRange", "416"}
 _CONFLICT_CODES = {"ConditionalRequestConflict", "OperationAborted", "409"}
 
 
@@ -38,6 +39,16 @@ class FsspecDriver:
 
     def read(self, path: str) -> bytes:
         data: bytes = self._fs.cat_file(self._at(path))
+        return data
+
+    def read_at_most(self, path: str, max_bytes: int) -> bytes:
+        try:
+            data: bytes = self._fs.cat_file(self._at(path), start=0, end=max_bytes)
+        except OSError as error:
+            # An empty file has no range.
+            if _response_code(error) in _RANGE_CODES:
+                return b""
+            raise
         return data
 
     def open(self, path: str) -> Any:

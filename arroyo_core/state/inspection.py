@@ -177,7 +177,7 @@ def _open(storage: StorageProvider, job_id: str, operator: OperatorCheckpointMet
         TableOpening(
             name=name,
             config=config,
-            access=FileAccess(storage=storage, task_info=task),
+            access=FileAccess(storage=storage, task_info=task, is_sealed=True),
             files=table_files(found),
             written=config,
             # It is read as it was written, whoever owns its keys.

@@ -125,6 +125,8 @@ class KeyTimeView(KeyTimeState):
             numbered = tagged.append_column("_row", pa.array(np.arange(rows.num_rows)))
             alive = self._format.resolve_deletes(numbered, keep_deletes=False).column("_row").to_numpy()
             queries, rows = queries[alive], take_rows(rows, alive)
+        if bool((queries[:-1] <= queries[1:]).all()):
+            return queries, rows
         order = np.argsort(queries, kind="stable")
         return queries[order], take_rows(rows, order)
 
@@ -164,6 +166,19 @@ class LastKeyValueView(LastKeyValueState):
         rows_of, rows = self._newest(keys)
         found = self._format.as_batch(rows.select(self._format.schema.schema.names))
         return found.take(pa.array(rows_of, mask=rows_of < 0))
+
+    def get_aligned_parts(self, keys: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        rows_of, rows = self._newest(keys)
+        rows = rows.select(self._format.schema.schema.names)
+        # The rows come in the order of the keys.
+        keys_of = np.flatnonzero(rows_of >= 0)
+        start = done = 0
+        for part in list(cut_chunks(rows)) or [rows]:
+            done += part.num_rows
+            end = len(rows_of) if done == rows.num_rows else int(keys_of[done])
+            places = rows_of[start:end] - (done - part.num_rows)
+            yield self._format.as_batch(part).take(pa.array(places, mask=rows_of[start:end] < 0))
+            start = end
 
     def get_all(self) -> pa.RecordBatch:
         return self._format.decode(self._all_rows())

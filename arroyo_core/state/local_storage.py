@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import secrets
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from arroyo_core.local_folders import group_bits, private_opener
 from arroyo_core.state.paths import UNFINISHED_PREFIX
 from arroyo_core.state.storage import StoredFile
 
@@ -18,15 +19,25 @@ class LocalDriver:
     is taken): after a crash a file is whole or not there. A create also syncs the folder, before and
     after: when the created file is there, so is whatever was written beside it before. That saves a
     sync for each data file, whose checkpoint is created in the same folder.
+
+    Files and folders are for this user alone, whatever the umask says. Where the root has the set-group-ID bit, its
+    group may do with them what it may do with the root: executors of several users share a group then.
     """
 
     is_remote = False
 
     def __init__(self, root: str) -> None:
         self._root = Path(root).absolute()
+        #: Bits that the group of the root has; None until it was looked at.
+        self._shared: int | None = None
 
     def read(self, path: str) -> bytes:
         return (self._root / path).read_bytes()
+
+    def read_at_most(self, path: str, max_bytes: int) -> bytes:
+        with (self._root / path).open("rb") as file:
+            # So many bytes are allocated before they are read.
+            return file.read(min(max_bytes, os.fstat(file.fileno()).st_size + 1))
 
     def open(self, path: str) -> Any:
         return (self._root / path).open("rb")
@@ -86,12 +97,14 @@ class LocalDriver:
     def _write_unfinished(self, target: Path, data: bytes | memoryview, *, is_durable: bool = True) -> Path:
         unfinished = target.parent / f"{UNFINISHED_PREFIX}{target.name[:80]}-{secrets.token_hex(8)}"
         try:
-            file = unfinished.open("xb")
+            file = _create(unfinished)
         except FileNotFoundError:
-            _make_folder(target.parent)
-            file = unfinished.open("xb")
+            self._make_folder(target.parent)
+            file = _create(unfinished)
         try:
             with file:
+                if self._shared_bits():
+                    os.fchmod(file.fileno(), 0o600 | self._shared_bits() & 0o060)
                 file.write(data)
                 file.flush()
                 if is_durable:
@@ -101,13 +114,29 @@ class LocalDriver:
             raise
         return unfinished
 
+    def _make_folder(self, folder: Path) -> None:
+        """Create a folder and its parents, durably: an entry of a folder that is lost is lost with it."""
+        missing = [path for path in (folder, *folder.parents) if not path.exists()]
+        for path in reversed(missing):
+            try:
+                path.mkdir(mode=0o700 if path.is_relative_to(self._root) else 0o777)
+            except (FileExistsError, FileNotFoundError):
+                # Made, or removed as an empty one, by another process.
+                continue
+            if path != self._root and path.is_relative_to(self._root) and self._shared_bits():
+                path.chmod(0o2700 | self._shared_bits())
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for path in missing:
+            _sync_folder(path.parent)
 
-def _make_folder(folder: Path) -> None:
-    """Create a folder and its parents, durably: an entry of a folder that is lost is lost with it."""
-    missing = [path for path in (folder, *folder.parents) if not path.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    for path in missing:
-        _sync_folder(path.parent)
+    def _shared_bits(self) -> int:
+        if self._shared is None:
+            self._shared = group_bits(self._root)
+        return self._shared
+
+
+def _create(path: Path) -> BinaryIO:
+    return open(path, "xb", opener=private_opener)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -1,19 +1,18 @@
-"""How large the metadata of one checkpoint may be."""
+"""What is said of metadata that is too large."""
 
 from __future__ import annotations
 
 from arroyo_core.errors import StateError
 from arroyo_core.proto.state_pb2 import CheckpointMetadata
+from arroyo_core.state.limits import METADATA_VARIABLE, max_metadata_bytes
 from arroyo_core.state.merge import table_files
-
-#: What the metadata of one checkpoint may take: far below the 2 GiB of a protobuf message, and already slow.
-MAX_METADATA_BYTES = 2**29
 
 
 def check_metadata_size(metadata: CheckpointMetadata) -> None:
     """Raise `StateError`, with what takes the most, before a checkpoint's metadata is too large for a message."""
     size_bytes = metadata.ByteSize()
-    if size_bytes <= MAX_METADATA_BYTES:
+    max_bytes = max_metadata_bytes()
+    if size_bytes <= max_bytes:
         return
     tables = {
         f"{operator.operator_metadata.operator_id}.{name}": (table.ByteSize(), len(table_files(table)))
@@ -24,6 +23,6 @@ def check_metadata_size(metadata: CheckpointMetadata) -> None:
     told = ", ".join(f"{name} ({size} bytes, {files} files)" for name, (size, files) in largest)
     raise StateError(
         f"job {metadata.job_id!r}: the metadata of epoch {metadata.epoch} has {size_bytes} bytes, and at most "
-        f"{MAX_METADATA_BYTES} are allowed. The largest tables are {told}. Every table of every subtask has files of "
-        "its own: lower the parallelism of these operators, or keep fewer tables"
+        f"{max_bytes} are allowed ({METADATA_VARIABLE}). The largest tables are {told}. Every table of every subtask "
+        "has files of its own: lower the parallelism of these operators, or keep fewer tables"
     )

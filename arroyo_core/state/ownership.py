@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterable
 
 from arroyo_core.proto.state_pb2 import CheckpointMetadata, GenerationClaim
 from arroyo_core.state import paths
-from arroyo_core.state.envelope import seal, unseal
-from arroyo_core.state.failures import DamagedStateError, FencedError, MissingFileError, RemovedStateError
+from arroyo_core.state.failures import DamagedStateError, FencedError, MissingFileError, RemovedStateError, SealError
+from arroyo_core.state.limits import SMALL_FILE_BYTES
 from arroyo_core.state.protocol import JobFacts, derive_incarnation, derive_next_generation
+from arroyo_core.state.seals import Seals
 from arroyo_core.state.storage import StorageProvider
 
 _INCARNATION_BYTES = 8
@@ -25,21 +26,32 @@ _INCARNATION_BYTES = 8
 class Ownership:
     """Makes one driver's claim, and says whether it still holds. Owns nothing before `take`."""
 
-    def __init__(self, storage: StorageProvider, job_id: str, *, now_us: Callable[[], int]) -> None:
+    def __init__(self, storage: StorageProvider, job_id: str, *, seals: Seals, now_us: Callable[[], int]) -> None:
         self._storage = storage
+        self._seals = seals
         self._job_id = job_id
         self._now_us = now_us
         self._claim: GenerationClaim | None = None
         self._has_marker = False
 
     def take(self, facts: JobFacts, newest: CheckpointMetadata | None) -> GenerationClaim | None:
-        """Claim the generation after all that `facts` and the newest checkpoint have; None if another was faster."""
+        """Claim the generation after all that `facts` and the newest checkpoint have; None if another was faster.
+
+        Raises `SealError` before it claims anything: whoever has not the job's key takes it from nobody.
+        """
         try:
             claimed = self._claimed_incarnation(max(facts.generations, default=0))
         except MissingFileError:
             # A newer driver has taken over since the listing, and cleaned up.
             return None
+        self._seals.check_may_write()
         recorded = newest.incarnation if newest is not None else ""
+        if self._seals.is_on and newest is not None and claimed and recorded and claimed != recorded:
+            raise SealError(
+                f"job {self._job_id!r}: epoch {newest.epoch} is of another life of the job (incarnation {recorded}; "
+                f"the newest claim is of {claimed}): somebody has put an old checkpoint in its place. A job goes on "
+                "from a copy with --fork-from"
+            )
         claim = GenerationClaim(
             generation=derive_next_generation(facts, newest),
             time_us=self._now_us(),
@@ -47,7 +59,8 @@ class Ownership:
             incarnation=derive_incarnation(facts, claimed=claimed, recorded=recorded)
             or secrets.token_hex(_INCARNATION_BYTES),
         )
-        if not self._storage.put_if_absent(paths.generation_claim(self._job_id, claim.generation), seal(claim)):
+        path = paths.generation_claim(self._job_id, claim.generation)
+        if not self._storage.put_if_absent(path, self._seals.seal(claim, path)):
             return None
         self._claim = claim
         self._has_marker = claim.incarnation in facts.incarnations
@@ -58,14 +71,15 @@ class Ownership:
         if self._claim is None:
             return
         generation, place = self._claim.generation, f"{self._storage.url}/{paths.job_folder(self._job_id)}"
+        path = paths.generation_claim(self._job_id, generation)
         try:
-            found = self._storage.read(paths.generation_claim(self._job_id, generation))
+            found = self._storage.read(path, max_bytes=SMALL_FILE_BYTES)
         except MissingFileError:
             raise RemovedStateError(
                 f"job {self._job_id!r}: the claim of this driver (generation {generation}) is gone: {place} was "
                 "removed while it ran; this driver must stop, and a start without a checkpoint begins from the start"
             ) from None
-        if found != seal(self._claim):
+        if found != self._seals.seal(self._claim, path):
             raise FencedError(
                 f"job {self._job_id!r}: generation {generation} is another driver's now: {place} was removed, and the "
                 "job started again, while this driver ran; it must stop"
@@ -87,15 +101,22 @@ class Ownership:
         if self._claim is None or self._has_marker:
             return
         path = paths.incarnation_marker(self._job_id, self._claim.incarnation)
-        self._storage.put_if_absent(path, seal(self._claim))
+        self._storage.put_if_absent(path, self._seals.seal(self._claim, path))
         self._has_marker = True
 
     def _claimed_incarnation(self, generation: int) -> str:
         """The incarnation of a claim; empty where there is none, or it cannot be read: the checkpoints have it too."""
         if not generation:
             return ""
-        path = paths.generation_claim(self._job_id, generation)
         try:
-            return unseal(self._storage.read(path), GenerationClaim, name=path).incarnation
+            return self.read_claim(generation).incarnation
+        except SealError:
+            raise
         except DamagedStateError:
             return ""
+
+    def read_claim(self, generation: int) -> GenerationClaim:
+        """What was claimed; raises `MissingFileError` and `DamagedStateError`."""
+        path = paths.generation_claim(self._job_id, generation)
+        data = self._storage.read(path, max_bytes=SMALL_FILE_BYTES)
+        return self._seals.unseal(data, GenerationClaim, path=path, name=f"{self._storage.shown_url}/{path}")

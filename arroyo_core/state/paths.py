@@ -25,7 +25,8 @@ import re
 import secrets
 from urllib.parse import quote, unquote
 
-from arroyo_core.state.failures import UnsafePathError
+from arroyo_core.api.confined import check_relative
+from arroyo_core.errors import UnsafePathError
 
 CHECKPOINT_FILE = "checkpoint.metadata"
 COMMITTED_FILE = "committed.marker"
@@ -33,7 +34,6 @@ COMMITTED_FILE = "committed.marker"
 #: A local file that is being written, or was when its writer died, has this prefix.
 UNFINISHED_PREFIX = ".unfinished-"
 
-MAX_PATH_LENGTH = 1024
 MAX_EPOCH = 2**32 - 1
 
 _EPOCH_FOLDER = re.compile(r"[1-9][0-9]{0,9}")
@@ -202,15 +202,6 @@ def _match(pattern: re.Pattern[str], job_id: str, path: str, *, folder: str | No
 
 def _number(text: str | None) -> int | None:
     return None if text is None else int(text)
-
-
-def check_relative(path: str) -> str:
-    """Return `path`, or raise if it is not a plain relative path that stays where it is put."""
-    parts = path.split("/")
-    is_plain = all(part not in ("", ".", "..") for part in parts)
-    if not is_plain or "\\" in path or "\0" in path or len(path) > MAX_PATH_LENGTH or ":" in parts[0]:
-        raise UnsafePathError(f"path {path[:200]!r} is not a plain relative path (no '..', no '\\', no absolute path)")
-    return path
 
 
 def check_reference(job_id: str, path: str) -> str:

@@ -61,6 +61,9 @@ class Run:
 
     def take_lean(self, rows: Rows) -> pa.Table:
         """Some rows, as the run has them."""
+        if _is_most(rows, self.rows.num_rows):
+            # A hot key has them one after the other: nothing is copied, and little else is held with them.
+            return self.rows.slice(int(rows[0]), len(rows))
         return take_in_parts(self.rows, rows) if self._is_large else take_rows(self.rows, rows)
 
     def _take_columns(self, names: Sequence[str], rows: Rows) -> list[Any]:
@@ -102,6 +105,13 @@ class Run:
 
 
 _NONE: Rows = np.empty(0, dtype=np.int64)
+
+
+def _is_most(rows: Rows, total: int) -> bool:
+    """Whether these are consecutive rows, and at least half of all."""
+    if len(rows) == 0 or 2 * len(rows) < total or int(rows[-1] - rows[0]) != len(rows) - 1:
+        return False
+    return bool((rows[1:] > rows[:-1]).all())
 
 
 def _widen(row_format: RowFormat, rows: pa.Table, hashes: Hashes, has_deletes: bool) -> pa.Table:

@@ -40,7 +40,7 @@ def commit_data(
 def read_staged(storage: StorageProvider, file: StagedFile) -> bytes:
     """The content of a staged file; `DamagedStateError` unless it is exactly what was written."""
     try:
-        data = storage.read(file.path)
+        data = storage.read(file.path, max_bytes=file.size_bytes)
     except MissingFileError as error:
         raise DamagedStateError(f"{storage.url}/{file.path}, staged for a commit, is missing") from error
     if len(data) != file.size_bytes:

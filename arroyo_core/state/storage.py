@@ -15,10 +15,10 @@ from functools import lru_cache
 from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
+from arroyo_core.api.confined import check_relative
 from arroyo_core.api.urls import absolute_url, redact_url
 from arroyo_core.errors import SetupError
-from arroyo_core.state.failures import MissingFileError, StorageError
-from arroyo_core.state.paths import check_relative
+from arroyo_core.state.failures import MissingFileError, OversizedFileError, StorageError
 from arroyo_core.state.transience import backoff_s, is_transient
 
 T = TypeVar("T")
@@ -33,7 +33,11 @@ class StoredFile:
 
 
 class Driver(Protocol):
-    """What a kind of store does; paths are checked already, errors are the store's own."""
+    """What a kind of store does; paths are checked already, errors are the store's own.
+
+    One that can read the beginning of a file in one request has a `read_at_most(path, max_bytes)` as well; of others
+    files are opened for it.
+    """
 
     @property
     def is_remote(self) -> bool:
@@ -119,9 +123,19 @@ class StorageProvider:
     def __repr__(self) -> str:
         return f"StorageProvider({self.url!r})"
 
-    def read(self, path: str) -> bytes:
-        """The whole content; `MissingFileError` if there is no such file."""
-        return self._call("read", path, lambda: self._driver.read(path))
+    def read(self, path: str, *, max_bytes: int | None = None, option: str = "") -> bytes:
+        """The whole content; `MissingFileError` if there is no such file.
+
+        Of one with more than `max_bytes` no more is read, and `OversizedFileError` raised, with the `option` that
+        allows more. Whoever does not know how large a file may be gives a limit: it may be anybody's.
+        """
+        if max_bytes is None:
+            return self._call("read", path, lambda: self._driver.read(path))
+        data = self._call("read", path, lambda: self._read_at_most(path, max_bytes + 1))
+        if len(data) > max_bytes:
+            more = f"; {option} allows more" if option else ""
+            raise OversizedFileError(f"{self.shown_url}/{path} has more than {max_bytes} bytes, and is not read{more}")
+        return data
 
     def open(self, path: str) -> Any:
         """A seekable binary file for reading parts of it."""
@@ -172,7 +186,7 @@ class StorageProvider:
             if self._driver.create(path, data):
                 self._verify(path, len(data))
                 return True
-            return self._driver.read(path) == data
+            return self._read_at_most(path, len(data) + 1) == data
 
         return self._call("create", path, create)
 
@@ -201,6 +215,13 @@ class StorageProvider:
     def delete(self, path: str) -> None:
         """Remove the file; one that is gone already is not an error."""
         self._call("delete", path, lambda: self._driver.delete(path))
+
+    def _read_at_most(self, path: str, max_bytes: int) -> bytes:
+        read: Callable[[str, int], bytes] | None = getattr(self._driver, "read_at_most", None)
+        if read is not None:
+            return read(path, max_bytes)
+        with self._driver.open(path) as source:
+            return bytes(source.read(max_bytes))
 
     def _verify(self, path: str, expected: int) -> None:
         found = self._driver.size(path)

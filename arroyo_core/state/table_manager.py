@@ -43,6 +43,7 @@ from arroyo_core.state.messages import (
     TableMessage,
 )
 from arroyo_core.state.partitioned import PartitionedKeyedView
+from arroyo_core.state.seals import Seals
 from arroyo_core.state.storage import StorageProvider
 from arroyo_core.state.table import Table, TableCheckpointer, TableOpening
 from arroyo_core.state.table_types import derive_mismatch, table_class, type_name
@@ -105,14 +106,14 @@ class TableManager(StateTables):
         now_us: Callable[[], int] = lambda: time.time_ns() // 1000,
         incarnation: str = "",
         reads_storage: bool = False,
+        is_sealed: bool = False,
     ) -> TableManager:
         """The tables as of `checkpoint`, for the key range of `task_info`; empty without a checkpoint.
 
-        Raises `IncompatibleCheckpointError` if the checkpoint has a table that is not declared, or
-        declares one otherwise. A newly declared table starts empty. With a `cache` (see
-        `default_warm_cache`) files that this host has written or read are not read again, unless `reads_storage`:
-        then only what is written now is taken from there. The `pool` reads and writes several files at once; without
-        one, the threads of the process. `incarnation` is the job's.
+        Raises `IncompatibleCheckpointError` if the checkpoint has a table that is not declared, or declares one
+        otherwise. A newly declared table starts empty. With a `cache` files that this host has written or read are not
+        read again, unless `reads_storage`: then only what is written now is taken from there. The `pool` reads and
+        writes several files at once; without one, the threads of the process. `is_sealed` is for a job that has seals.
         """
         files = _check_compatible(task_info, tables, checkpoint) if checkpoint is not None else {}
         shelf = cache.shelf(storage.url, task_info, gives_own=reads_storage) if cache is not None else None
@@ -124,6 +125,7 @@ class TableManager(StateTables):
             task_info=task_info,
             pool=pool or default_file_pool(),
             cache=shelf,
+            is_sealed=is_sealed,
             is_concurrent=is_concurrent,
         )
         return cls(
@@ -155,16 +157,14 @@ class TableManager(StateTables):
             if config != declared:
                 raise WrongTableKindError(f"{self._described(name)} is declared with other columns")
             return
-        mismatch = derive_mismatch(self._written[name], config) if name in self._files else None
-        if mismatch is not None:
+        if name in self._files and (mismatch := derive_mismatch(self._written[name], config)) is not None:
             raise IncompatibleCheckpointError(f"{self._described(name)} {mismatch}")
         self._configs[name] = config
         self._tables[name] = self._make_table(name, config, list(self._files.get(name, [])))
 
     @property
     def state_id(self) -> str:
-        url = self._access.storage.url
-        identity = f"{url}\n{self.task_info.job_id}"
+        url, identity = self._access.storage.url, f"{self._access.storage.url}\n{self.task_info.job_id}"
         if self._incarnation:
             # An epoch of before there were incarnations is committed under the name by which it was staged.
             identity = f"{url.removeprefix('file://')}\n{self.task_info.job_id}\n{self._incarnation}"
@@ -290,7 +290,8 @@ class TableManager(StateTables):
         if write_metadata and (then_stop or is_last):
             operator = join_subtasks([metadata])
             operator.subtask_index = task.task_index
-            ParquetBackend(self._access.storage, task.job_id).write_operator_checkpoint_metadata(operator)
+            backend = ParquetBackend(self._access.storage, task.job_id, seals=Seals())
+            backend.write_operator_checkpoint_metadata(operator)
         return metadata
 
     def cache_bytes(self) -> int:

@@ -8,13 +8,8 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 
+from arroyo_core.api.limits import BUNDLE_BYTES, BUNDLE_FILES, BUNDLE_UNPACKED_BYTES
 from arroyo_core.udf.failures import BundleError, UnsafeBundleError
-
-MAX_FILES = 10_000
-#: What all files of an archive may come to when they are unpacked.
-MAX_UNPACKED_BYTES = 256 * 1024**2
-#: What a bundle may take as it is stored.
-MAX_PACKED_BYTES = 128 * 1024**2
 
 _IS_ENCRYPTED = 0x1
 #: The earliest time that a zip can hold: when something was built must not change its digest.
@@ -26,8 +21,10 @@ def read_archive(data: bytes, *, what: str) -> dict[str, bytes]:
 
     Nothing is written anywhere. `what` names the archive in errors.
     """
-    if len(data) > MAX_PACKED_BYTES:
-        raise UnsafeBundleError(f"{what} has {len(data)} bytes; at most {MAX_PACKED_BYTES} are allowed")
+    if len(data) > BUNDLE_BYTES.value:
+        raise UnsafeBundleError(
+            f"{what} has {len(data)} bytes; at most {BUNDLE_BYTES.value} are allowed; {BUNDLE_BYTES.other}"
+        )
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             infos = archive.infolist()
@@ -53,12 +50,17 @@ def write_archive(files: Mapping[str, bytes]) -> bytes:
 
 
 def _check(infos: list[zipfile.ZipInfo], what: str) -> None:
-    if len(infos) > MAX_FILES:
-        raise UnsafeBundleError(f"{what} has {len(infos)} files; at most {MAX_FILES} are allowed")
+    if len(infos) > BUNDLE_FILES.value:
+        raise UnsafeBundleError(
+            f"{what} has {len(infos)} files; at most {BUNDLE_FILES.value} are allowed; {BUNDLE_FILES.other}"
+        )
     # Reading stops at the size that is declared, so that the sum bounds what is unpacked.
     unpacked = sum(info.file_size for info in infos)
-    if unpacked > MAX_UNPACKED_BYTES:
-        raise UnsafeBundleError(f"{what} would unpack to {unpacked} bytes; at most {MAX_UNPACKED_BYTES} are allowed")
+    if unpacked > BUNDLE_UNPACKED_BYTES.value:
+        raise UnsafeBundleError(
+            f"{what} would unpack to {unpacked} bytes; at most {BUNDLE_UNPACKED_BYTES.value} are allowed; "
+            f"{BUNDLE_UNPACKED_BYTES.other}"
+        )
     seen: set[str] = set()
     for info in infos:
         _check_path(info, what)

@@ -14,7 +14,8 @@ from types import ModuleType
 
 import cloudpickle
 
-from arroyo_core.udf.archive import MAX_PACKED_BYTES, write_archive
+from arroyo_core.api.limits import BUNDLE_BYTES
+from arroyo_core.udf.archive import write_archive
 from arroyo_core.udf.bundle import PICKLE
 from arroyo_core.udf.code_digest import code_digest
 from arroyo_core.udf.failures import BundleError
@@ -45,10 +46,10 @@ def pickle_function(function: UserFunction) -> bytes:
         code_sha256=code_digest(function),
     )
     data = write_archive({PICKLE: body, MANIFEST: manifest.encode()})
-    if len(data) > MAX_PACKED_BYTES:
+    if len(data) > BUNDLE_BYTES.value:
         raise BundleError(
-            f"the function {function.name!r} comes to {len(data)} bytes with the data that it holds; at most "
-            f"{MAX_PACKED_BYTES} are allowed: read large data from a file instead"
+            f"the function {function.name!r} comes to {len(data)} bytes with the data that it holds: read large "
+            f"data from a file instead ({BUNDLE_BYTES.hint})"
         )
     return data
 

@@ -14,13 +14,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from arroyo_core.errors import SetupError
-from arroyo_core.udf.failures import BundleError, UntrustedBundleError
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from arroyo_core.udf.failures import UntrustedBundleError
 
 #: The path of the trust file; where it is set, bundles without a good signature are refused.
 TRUST_VARIABLE = "ARROYO_UDF_TRUST"
@@ -54,38 +50,10 @@ def read_trust(path: str | Path) -> Trust:
     for number, line in enumerate(lines, start=1):
         text, _, name = line.partition("#")[0].strip().partition(" ")
         if text:
-            keys[_decoded(text, f"{path}, line {number}")] = name.strip() or text[:8]
+            keys[decode_key(text, f"{path}, line {number}")] = name.strip() or text[:8]
     if not keys:
         raise SetupError(f"the trust file {path} has no keys: nothing could be trusted")
     return Trust(str(path), keys)
-
-
-def make_key(path: str | Path) -> str:
-    """Write a new private key, readable by its owner only; gives the line for a trust file."""
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-    key = Ed25519PrivateKey.generate()
-    target = Path(path)
-    try:
-        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError as error:
-        raise BundleError(f"{target} is there already: a key is not overwritten") from error
-    except OSError as error:
-        raise BundleError(f"cannot write {target}: {error.strerror}") from error
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(base64.b64encode(key.private_bytes_raw()) + b"\n")
-    return f"{base64.b64encode(key.public_key().public_bytes_raw()).decode()} {target.stem}"
-
-
-def sign(data: bytes, key_path: str | Path) -> bytes:
-    """The content of the file beside a bundle, made with the private key in `key_path`."""
-    key = _private_key(key_path)
-    document = {
-        "algorithm": "ed25519",
-        "public_key": base64.b64encode(key.public_key().public_bytes_raw()).decode(),
-        "signature": base64.b64encode(key.sign(_message(data))).decode(),
-    }
-    return json.dumps(document, indent=2).encode() + b"\n"
 
 
 def check_trusted(data: bytes, signature: bytes | None, trust: Trust, *, what: str) -> str:
@@ -105,7 +73,7 @@ def check_trusted(data: bytes, signature: bytes | None, trust: Trust, *, what: s
         key = base64.b64encode(public_key).decode()
         raise UntrustedBundleError(f"{what} is signed with the key {key}, which is not in {trust.path}")
     try:
-        Ed25519PublicKey.from_public_bytes(public_key).verify(signed, _message(data))
+        Ed25519PublicKey.from_public_bytes(public_key).verify(signed, signed_message(data))
     except InvalidSignature as error:
         raise UntrustedBundleError(f"{what} is not what {name} signed: the signature does not fit it") from error
     return name
@@ -119,21 +87,13 @@ def require_signing() -> None:
         raise SetupError("signatures need the extra 'signing': pip install 'arroyo-core[signing]'") from error
 
 
-def _message(data: bytes) -> bytes:
+def signed_message(data: bytes) -> bytes:
+    """What a signature of a bundle is made over."""
     return _CONTEXT + hashlib.sha256(data).digest()
 
 
-def _private_key(path: str | Path) -> Ed25519PrivateKey:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-    try:
-        text = Path(path).read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BundleError(f"the private key {path} cannot be read: {error}") from error
-    return Ed25519PrivateKey.from_private_bytes(_decoded(text, str(path)))
-
-
-def _decoded(text: str, place: str) -> bytes:
+def decode_key(text: str, place: str) -> bytes:
+    """The bytes of a key, public or private; `place` is for the `SetupError` where it is not one."""
     try:
         key = base64.b64decode(text, validate=True)
     except binascii.Error:

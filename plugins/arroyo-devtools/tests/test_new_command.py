@@ -16,6 +16,8 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 
 from arroyo_core.cli.main import main
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).resolve().parents[3]
 
 

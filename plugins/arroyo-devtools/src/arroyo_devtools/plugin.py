@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 def arroyo_add_command(commands: Commands) -> None:
     # Imported here: executors load plugins too, and need no commands.
     from arroyo_devtools import doctor
-    from arroyo_devtools.commands import completion, docs, fmt, graph, lint, new, proto, schema
+    from arroyo_devtools.commands import completion, docs, fmt, graph, lint, new, proto, schema, udf
 
     for module in (lint, fmt, graph, docs, schema, doctor, completion, new, proto):
         module.add_command(commands)
+    udf.add_actions(commands)
+    graph.add_views(commands)
 
 
 @hookimpl

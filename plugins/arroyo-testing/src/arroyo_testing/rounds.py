@@ -38,12 +38,12 @@ from arroyo_core.pipeline.plan import Plan
 from arroyo_core.plugin import PluginSet
 from arroyo_core.runtime.events import Committed
 from arroyo_core.runtime.job import Job
-from arroyo_core.runtime.lanes import InlineLanes
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.runtime.watermarks import UNSET, Level, least_level
 from arroyo_core.state import global_table_config
 from arroyo_testing.cases.operators import CaptureConfig, CaptureSink, case_origin, read_captured
 from arroyo_testing.clock import FakeClock
+from arroyo_testing.lanes import InlineLanes
 
 if TYPE_CHECKING:
     from arroyo_core.proto.state_pb2 import TableConfig

@@ -10,13 +10,16 @@ from pathlib import Path
 from arroyo_core.cli.arguments import checkpoint
 from arroyo_core.cli.commands import CommandGroup, Commands
 from arroyo_core.cli.exits import OK
-from arroyo_core.cli.options import add_output, add_planning, planning, write_output
+from arroyo_core.cli.options import add_output, add_planning, add_untrusted, planning, write_output
+from arroyo_core.cli.plan import add_view
+from arroyo_core.cli.planning_time import planning_time
 from arroyo_core.errors import SetupError
 from arroyo_core.pipeline import PlannedPipeline, plan_file
-from arroyo_core.pipeline.views.annotations import NOTHING, Annotations
-from arroyo_core.pipeline.views.mermaid import render_mermaid
 from arroyo_core.state.fork import find_checkpoint
+from arroyo_devtools.drawing.annotations import NOTHING, Annotations
+from arroyo_devtools.drawing.dot import render_dot
 from arroyo_devtools.drawing.epoch_figures import annotate_checkpoint, last_with_rows, unknown_nodes
+from arroyo_devtools.drawing.mermaid import render_mermaid
 from arroyo_devtools.drawing.outline import render_outline
 from arroyo_devtools.drawing.png import png_of
 from arroyo_devtools.drawing.svg import render_svg
@@ -49,12 +52,20 @@ def add_command(commands: Commands) -> None:
         help="also rows, state and busy share of the last epoch with rows there, or of the one that is named",
     )
     add_planning(parser)
+    add_untrusted(parser)
     parser.set_defaults(command=graph)
+
+
+def add_views(commands: Commands) -> None:
+    """Add `arroyo plan --format mermaid` and `dot`."""
+    add_view(commands, "mermaid", render_mermaid)
+    add_view(commands, "dot", render_dot)
 
 
 def graph(args: argparse.Namespace) -> int:
     draw = _drawing(args.output)
-    pipeline = plan_file(args.file, **planning(args))
+    with planning_time(args.file):
+        pipeline = plan_file(args.file, **planning(args))
     annotations = NOTHING
     if args.checkpoint is not None:
         found = find_checkpoint(args.checkpoint, job_id=pipeline.plan.job_id, is_committed_only=False)

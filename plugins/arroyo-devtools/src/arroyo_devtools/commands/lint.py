@@ -9,7 +9,8 @@ import sys
 from arroyo_core.cli.commands import CommandGroup, Commands
 from arroyo_core.cli.diagnostics import excerpt, gutter_of, mistake_json, print_mistake, print_report
 from arroyo_core.cli.exits import MISTAKE, OK
-from arroyo_core.cli.options import JSON, add_format, add_planning, planning
+from arroyo_core.cli.options import JSON, add_format, add_planning, add_untrusted, planning
+from arroyo_core.cli.planning_time import planning_time
 from arroyo_core.errors import InvalidPipelineError, PipelineError
 from arroyo_core.pipeline import plan_file
 from arroyo_core.pipeline.views.labels import count
@@ -34,6 +35,7 @@ def add_command(commands: Commands) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="a pipeline in YAML")
     add_format(parser, formerly=["--output"])
     add_planning(parser, has_parallelism=False)
+    add_untrusted(parser)
     parser.set_defaults(command=lint)
 
 
@@ -68,7 +70,8 @@ def render_finding(finding: Finding) -> str:
 
 
 def _lint_file(file: str, args: argparse.Namespace) -> list[Finding]:
-    return lint_pipeline(plan_file(file, **planning(args)), plugins=installed_plugins())
+    with planning_time(file):
+        return lint_pipeline(plan_file(file, **planning(args)), plugins=installed_plugins())
 
 
 def _finding_json(finding: Finding) -> dict[str, object]:

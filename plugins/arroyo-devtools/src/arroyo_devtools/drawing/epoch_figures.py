@@ -7,11 +7,11 @@ from typing import Any
 
 from arroyo_core.cli.formats import format_size
 from arroyo_core.pipeline.plan import Plan
-from arroyo_core.pipeline.views.annotations import Annotations
 from arroyo_core.runtime.event_log import read_epoch
 from arroyo_core.runtime.results import operator_state_bytes
 from arroyo_core.state.failures import MissingFileError
 from arroyo_core.state.fork import FoundCheckpoint
+from arroyo_devtools.drawing.annotations import Annotations
 
 
 def last_with_rows(found: FoundCheckpoint) -> FoundCheckpoint:

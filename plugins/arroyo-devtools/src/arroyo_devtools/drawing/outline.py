@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from arroyo_core.pipeline.plan import Chain, Routing
 from arroyo_core.pipeline.planner import PlannedPipeline
-from arroyo_core.pipeline.views.annotations import NOTHING, Annotations
 from arroyo_core.pipeline.views.labels import count, output_label, routing_label
+from arroyo_devtools.drawing.annotations import NOTHING, Annotations
 
 
 def render_outline(pipeline: PlannedPipeline, annotations: Annotations = NOTHING) -> str:

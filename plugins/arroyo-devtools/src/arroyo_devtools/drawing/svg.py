@@ -14,8 +14,8 @@ from xml.sax.saxutils import escape, quoteattr
 from arroyo_core.api import ArroyoSchema
 from arroyo_core.pipeline.plan import Chain, Edge, Plan, Routing
 from arroyo_core.pipeline.planner import PlannedPipeline
-from arroyo_core.pipeline.views.annotations import NOTHING, Annotations
 from arroyo_core.pipeline.views.labels import count, operator_details, output_label, routing_label
+from arroyo_devtools.drawing.annotations import NOTHING, Annotations
 from arroyo_devtools.drawing.layout import Box, Layout, Link, Point, Route, lay_out
 
 #: The widest of the monospaced fonts named in `_STYLE` takes this part of its size for a letter.

@@ -22,8 +22,9 @@ from yaml.events import (
     SequenceStartEvent,
 )
 
+from arroyo_core.api.limits import DEPTH
 from arroyo_core.errors import Location
-from arroyo_core.pipeline.loader import MAX_DEPTH, parse_events
+from arroyo_core.pipeline.loader import parse_events
 from arroyo_core.pipeline.mistakes import Mistakes
 from arroyo_core.pipeline.text import split_lines
 from arroyo_devtools.formatting.comments import Comment, find_comments
@@ -92,8 +93,8 @@ class _Reader:
             return self._scalar(event), _end(event)
         assert isinstance(event, MappingStartEvent | SequenceStartEvent)
         self._depth += 1
-        if self._depth > MAX_DEPTH:
-            raise self._refusal(f"values are nested more than {MAX_DEPTH} deep", event)
+        if self._depth > DEPTH.value:
+            raise self._refusal(f"values are nested more than {DEPTH.text} deep; {DEPTH.other}", event)
         found, end = self._collection(event, column)
         self._depth -= 1
         return found, end

@@ -13,6 +13,7 @@ from arroyo_core.pipeline.document import Entry, Scalar, YamlList, YamlMap, Yaml
 from arroyo_core.pipeline.environment import REFERENCE
 from arroyo_core.pipeline.planner import PlannedPipeline
 from arroyo_core.pipeline.secret_fields import find_secrets, is_secret_name
+from arroyo_core.pipeline.wellknown import DYNAMIC
 from arroyo_core.plugin import PluginSet
 from arroyo_core.proto import options_pb2
 from arroyo_devtools.lint.findings import Finding
@@ -32,7 +33,7 @@ _SHAPES = {
     "a signed web token": re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
     "a private key": re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----"),
 }
-_MEND = "read it from the environment: ${NAME}"
+_FIX = "read it from the environment: ${NAME}"
 
 
 def lint_secrets(pipeline: PlannedPipeline, plugins: PluginSet) -> Iterator[Finding]:
@@ -101,6 +102,9 @@ def _in_config(value: YamlValue, message: Descriptor | None) -> Iterator[Finding
         field = fields.get(entry.key)
         if field is not None and _is_ordered_map(field):
             yield from _in_columns(entry.value)
+        elif field is not None and field.message_type is not None and field.message_type.full_name in DYNAMIC:
+            # Names in it are looked at with the secret fields.
+            yield from _in_value(entry.value, has_names=False)
         elif field is not None and _has_fields(field) and isinstance(entry.value, YamlMap):
             yield from _in_config(entry.value, field.message_type)
         elif field is not None and _has_fields(field) and isinstance(entry.value, YamlList):
@@ -179,4 +183,4 @@ def _is_written_out(value: Scalar) -> bool:
 
 
 def _finding(message: str, at: Location) -> Finding:
-    return Finding(code="secret-in-clear", message=message, fix=_MEND, at=at, shows_line=False)
+    return Finding(code="secret-in-clear", message=message, fix=_FIX, at=at, shows_line=False)

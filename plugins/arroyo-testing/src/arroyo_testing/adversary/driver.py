@@ -11,10 +11,10 @@ from arroyo_core.pipeline.plan import Plan
 from arroyo_core.plugin import PluginSet
 from arroyo_core.proto import exchange_pb2 as pb
 from arroyo_core.runtime.events import Event
-from arroyo_core.runtime.lanes import InlineLanes
 from arroyo_core.runtime.request import EpochRequest
 from arroyo_testing.adversary.odds import Deed
 from arroyo_testing.adversary.scheduler import EpochScheduler
+from arroyo_testing.lanes import InlineLanes
 
 if TYPE_CHECKING:
     from arroyo_testing.adversary.adversary import Adversary

@@ -11,8 +11,9 @@ from pathlib import Path
 from arroyo_core.errors import InvalidPipelineError, PipelineError
 from arroyo_core.pipeline.document import Entry, Scalar, YamlMap, describe
 from arroyo_core.pipeline.environment import Environment
-from arroyo_core.pipeline.loader import decode, load_document
+from arroyo_core.pipeline.loader import load_document
 from arroyo_core.pipeline.mistakes import Mistakes
+from arroyo_core.pipeline.planner import read_text
 from arroyo_core.pipeline.values import read_string
 from arroyo_testing.cases.spec import CaseSpec, read_cases
 
@@ -78,7 +79,7 @@ def load_case_files(paths: Iterable[Path]) -> list[CaseFile]:
 def load_case_file(path: Path) -> CaseFile:
     """The tests of one file."""
     mistakes = Mistakes()
-    text = _read(path, mistakes)
+    text = read_text(path, mistakes)
     found = Mistakes()
     root = load_document(text, file=str(path), environment=Environment(os.environ), mistakes=found)
     if root is None:
@@ -100,17 +101,6 @@ def load_case_file(path: Path) -> CaseFile:
     cases = read_cases(entry, mistakes) if entry is not None and not is_null else ()
     mistakes.raise_if_any()
     return CaseFile(path=path, pipeline=pipeline, text=text, cases=cases)
-
-
-def _read(path: Path, mistakes: Mistakes) -> str:
-    text = None
-    try:
-        text = decode(path.read_bytes(), file=str(path), mistakes=mistakes)
-    except OSError as error:
-        mistakes.add(f"cannot read {path}: {error.strerror or error}", at=None, value=str(path))
-    mistakes.raise_if_any()
-    assert text is not None
-    return text
 
 
 def _read_pipeline(root: YamlMap, path: Path, mistakes: Mistakes) -> Path:

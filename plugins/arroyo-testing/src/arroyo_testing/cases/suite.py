@@ -6,11 +6,12 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
 
+from arroyo_core.api.policy import current_policy
 from arroyo_core.errors import InvalidPipelineError
 from arroyo_core.pipeline.mistakes import Mistakes
 from arroyo_core.pipeline.parameters import Given
@@ -82,10 +83,13 @@ class PipelineCases:
         """The pipeline as it would run, with all columns of its sources; raises `InvalidPipelineError`."""
         key = (parallelism, tuple(sorted(environment.items())))
         if key not in self._planned:
+            policy = current_policy()
             self._planned[key] = plan_file(
                 self.path,
                 plugins=self.plugins,
                 environment={**os.environ, **environment},
+                # What a test itself gives is no secret.
+                policy=replace(policy, variables=policy.variables | environment.keys()),
                 parallelism=parallelism,
                 bundles=self.bundles,
                 parameters=self.parameters,

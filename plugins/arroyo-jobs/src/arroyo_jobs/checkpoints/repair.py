@@ -17,18 +17,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from arroyo_core.errors import Domain, RetryHint, StateError
-from arroyo_core.proto.state_pb2 import CheckpointMetadata, GenerationClaim
-from arroyo_core.state import paths
-from arroyo_core.state.backend import ParquetBackend
-from arroyo_core.state.envelope import unseal
-from arroyo_core.state.failures import DamagedStateError, MissingFileError
-from arroyo_core.state.inspection import finished_epoch
-from arroyo_core.state.merge import clear_staged
+from arroyo_core.state import ParquetBackend, paths
+from arroyo_core.state.failures import MissingFileError
+from arroyo_core.state.offline import modified_at_us, renumber_checkpoint
 from arroyo_core.state.protocol import JobFacts, referenced_paths
-from arroyo_core.state.verification import Verdict, Verifier
+from arroyo_jobs.checkpoints.verification import Verdict, Verifier
 
-#: The property of a checkpoint that says which one it was made of.
-REPAIRED_FROM = "repaired_from"
+#: Files are held in memory while they are copied: larger ones, which no job writes, are for people to move.
+MAX_COPIED_BYTES = 2**31
 
 
 class RepairError(StateError):
@@ -115,7 +111,7 @@ class Repair:
         facts = self._backend.read_facts()
 
         def is_old(path: str) -> bool:
-            modified_us = self._modified_us(path)
+            modified_us = modified_at_us(self._backend.storage, path)
             return orphan_age_us is not None and modified_us is not None and modified_us < latest_us
 
         plan = derive_repair(self._backend.job_id, facts, verdicts, is_old=is_old)
@@ -126,24 +122,6 @@ class Repair:
                 + "\n".join(plan.problems)
             )
         return plan
-
-    def check_quiet(self, quiet_us: int) -> None:
-        """Raise `RepairError` if a driver may be running: the job finished, or nothing was written for `quiet_us`.
-
-        Nobody can know: a driver that waits for its sources leaves no sign. What it does later fails, see above.
-        """
-        facts = self._backend.read_facts()
-        generation = max(facts.generations, default=0)
-        if not generation or finished_epoch(self._backend, facts) is not None:
-            return
-        seen_us = self._last_sign_us(facts, generation)
-        if self._now_us() - seen_us < quiet_us:
-            seconds = max(0, self._now_us() - seen_us) // 1_000_000
-            raise RepairError(
-                f"a driver of job {self._backend.job_id!r} (generation {generation}) may be running: its last sign is "
-                f"{seconds} s old. Stop it with `arroyo stop`, and wait until {quiet_us // 1_000_000} s have passed "
-                "since; or, if you know that none runs, add --force"
-            )
 
     def carry_out(self, *, orphan_age_us: int | None = None) -> RepairPlan:
         """Claim the job, look again, and do what there is to do; returns that."""
@@ -168,7 +146,8 @@ class Repair:
         storage, job_id, generation = self._backend.storage, self._backend.job_id, self._backend.generation
         for path in plan.moved:
             try:
-                storage.write(paths.damaged_copy(job_id, generation, path), storage.read(path))
+                data = storage.read(path, max_bytes=MAX_COPIED_BYTES)
+                storage.write(paths.damaged_copy(job_id, generation, path), data)
             except MissingFileError:
                 # That it is not there may be what is broken.
                 continue
@@ -180,40 +159,6 @@ class Repair:
         """Publish the state of an epoch under another number; its output was committed before the next began."""
         checkpoint = self._backend.load_checkpoint_metadata(self._backend.job_id, whole)
         self._backend.publish(renumber_checkpoint(checkpoint, number))
-
-    def _last_sign_us(self, facts: JobFacts, generation: int) -> int:
-        claim = paths.generation_claim(self._backend.job_id, generation)
-        try:
-            claimed = unseal(self._backend.storage.read(claim), GenerationClaim, name=claim).time_us
-        except (DamagedStateError, MissingFileError):
-            claimed = 0
-        newest = sorted(facts.present)[-2:]
-        recent = [path for path in facts.files if paths.epoch_of(self._backend.job_id, path) in newest]
-        return max((claimed, *(self._modified_us(path) or 0 for path in recent)))
-
-    def _modified_us(self, path: str) -> int | None:
-        try:
-            return self._backend.storage.modified_us(path)
-        except MissingFileError:
-            return None
-
-
-def renumber_checkpoint(checkpoint: CheckpointMetadata, number: int) -> CheckpointMetadata:
-    """The same state as a checkpoint of another epoch, which nothing needs to commit; pure."""
-    renumbered = CheckpointMetadata()
-    renumbered.CopyFrom(checkpoint)
-    renumbered.epoch = number
-    renumbered.parent_epoch = checkpoint.epoch
-    renumbered.generation = 0
-    renumbered.attempt_id = b""
-    renumbered.needs_commit = False
-    renumbered.properties[REPAIRED_FROM] = str(checkpoint.epoch).encode()
-    for operator in renumbered.operators:
-        operator.operator_metadata.epoch = number
-        operator.needs_commit = False
-        for table in operator.table_checkpoint_metadata.values():
-            clear_staged(table)
-    return renumbered
 
 
 def _deletion_order(path: str) -> tuple[bool, bool, str]:

@@ -9,18 +9,20 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from arroyo_core.api.visible import visible
 from arroyo_core.cli.commands import CommandGroup, Commands
 from arroyo_core.cli.exits import FAILURE, OK
 from arroyo_core.cli.formats import format_lag, format_size, format_time
 from arroyo_core.cli.job_states import HEALTHY, JobState, read_job_state
-from arroyo_core.cli.jobs import add_job_arguments, jobs_at, open_backend
+from arroyo_core.cli.jobs import add_job_arguments, open_backend
 from arroyo_core.cli.options import JSON, add_format
 from arroyo_core.cli.tables import print_rows
 from arroyo_core.state import ParquetBackend, get_storage_provider
 from arroyo_core.state.inspection import find_started_jobs
+from arroyo_jobs.places import jobs_at
 
 
-def add_command(commands: Commands) -> None:
+def add_commands(commands: Commands) -> None:
     ps = commands.add_parser(
         "ps",
         group=CommandGroup.JOBS,
@@ -73,7 +75,7 @@ def _status(args: argparse.Namespace) -> int:
         return code
     for name, value in _facts(state, now_us).items():
         if value:
-            print(f"{name + ':':13}{value}")
+            print(f"{name + ':':13}{visible(str(value))}")
     if state.operators:
         print()
         columns = ["node", "rows in", "rows out", "rows behind", "busy", "state", "watermark", "warnings"]

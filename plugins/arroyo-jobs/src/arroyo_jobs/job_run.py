@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from arroyo_core.cli.job_lines import JsonLines
-from arroyo_core.cli.job_set import Outcome, SetJob
+from collections.abc import Sequence
+
 from arroyo_core.cli.log_lines import ERROR, INFO
-from arroyo_core.cli.planned_jobs import PlannedJob
+from arroyo_core.cli.observers import Observer
 from arroyo_core.cli.progress import PlainProgress, Progress
 from arroyo_core.cli.run import finished_before
 from arroyo_core.runtime.job import JobListener
 from arroyo_core.runtime.local import LocalExecutor
-from arroyo_core.runtime.prometheus import JobMetrics
 from arroyo_core.runtime.results import EpochResult, JobResult
 from arroyo_core.runtime.start import StartOptions
 from arroyo_core.spark.shuffles import Spark
 from arroyo_core.state import default_warm_cache
+from arroyo_jobs.job_lines import JsonLines
+from arroyo_jobs.planned_jobs import PlannedJob
+from arroyo_jobs.threads import Outcome, SetJob
 
 
 class JobRun:
@@ -25,32 +27,36 @@ class JobRun:
         self._max_restarts = max_restarts
         self.plan = planned.pipeline.plan
         self.job = SetJob(planned.name, self._run)
-        self.metrics = JobMetrics(self.plan)
         self._progress = progress
         self._json = json
-        self._listeners: tuple[JobListener, ...] = (self._progress, self.metrics)
-        if self._json is not None:
-            self._listeners += (self._json,)
         self._is_closed = False
+        #: Told about every job of the command.
+        self.observers: Sequence[Observer] = ()
         #: Where its epochs run; None for this process.
         self.spark: Spark | None = None
 
     def on_start(self, job: JobResult) -> None:
         # The job goes on to change it, so that it is known what one has done that fails.
         self.job.result = job
-        for listener in self._listeners if not self._is_closed else ():
+        for listener in self._listeners():
             listener.on_start(job)
 
     def on_epoch(self, result: EpochResult, job: JobResult) -> None:
-        for listener in self._listeners if not self._is_closed else ():
+        for listener in self._listeners():
             listener.on_epoch(result, job)
+
+    def _listeners(self) -> Sequence[JobListener]:
+        if self._is_closed:
+            return ()
+        return (self._progress, *self.observers, *([self._json] if self._json is not None else ()))
 
     def has_finished_before(self) -> bool:
         """Whether an earlier run has finished the job, so that nothing is left to run."""
         result = finished_before(self._planned.start, StartOptions(), self.plan)
         if result is None:
             return False
-        self.job.result, self.job.has_ended, self.metrics.has_ended = result, True, True
+        self.job.result, self.job.has_ended = result, True
+        self.close()
         return True
 
     def on_end(self, left: int) -> None:
@@ -68,11 +74,14 @@ class JobRun:
 
     def close(self) -> None:
         """Whatever the job does from now on, nobody hears of it; one that has not ended is interrupted."""
-        if self._json is not None and not self._is_closed:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if self._json is not None:
             error = None if self.job.error is None else str(self.job.error)
             self._json.on_end(self.job.result, outcome=self.job.outcome, error=error)
-        self._is_closed = True
-        self.metrics.has_ended = True
+        for observer in self.observers:
+            observer.on_end(self.job.name)
 
     def _run(self, job: SetJob) -> JobResult:
         pipeline = self._planned.pipeline

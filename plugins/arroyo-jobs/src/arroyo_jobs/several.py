@@ -12,31 +12,37 @@ from typing import TextIO
 
 from arroyo_core.cli.exits import OK
 from arroyo_core.cli.failures import JobsFailedError
-from arroyo_core.cli.job_lines import JsonLines, name_job, named_progress
-from arroyo_core.cli.job_run import JobRun
-from arroyo_core.cli.job_set import SetJob, StopSignals, run_jobs
-from arroyo_core.cli.log_lines import LogLines
+from arroyo_core.cli.log_lines import WARNING, LogLines
+from arroyo_core.cli.observers import enter_observers
 from arroyo_core.cli.options import JSON, spark_conf
-from arroyo_core.cli.planned_jobs import PlannedJob, plan_jobs
 from arroyo_core.cli.progress import Progress, ProgressKind, choose_progress
 from arroyo_core.cli.run import job_log, set_up_logging, stopping
-from arroyo_core.cli.start import start_options
+from arroyo_core.cli.run import run as run_one
+from arroyo_core.cli.run_options import start_options
 from arroyo_core.cli.tables import print_rows
-from arroyo_core.runtime.prometheus import MergedMetrics, MetricsServer
+from arroyo_core.plugin import installed_plugins
 from arroyo_core.runtime.start import StartError, StartOptions
 from arroyo_core.spark.session import leave_spark, start_spark
 from arroyo_core.spark.shuffles import Spark
-from arroyo_core.spark.slots import shared_master, slots_of
+from arroyo_core.spark.slots import slots_of
 from arroyo_core.spark.target import resolve_target
+from arroyo_jobs.job_lines import JsonLines, name_job, named_progress
+from arroyo_jobs.job_run import JobRun
+from arroyo_jobs.pipeline_files import find_files
+from arroyo_jobs.planned_jobs import PlannedJob, plan_jobs
+from arroyo_jobs.shared_spark import shared_master
+from arroyo_jobs.threads import SetJob, StopSignals, run_jobs
 
-logger = logging.getLogger(__name__)
 
-
-def run_many(args: argparse.Namespace, files: Sequence[str]) -> int:
-    """Run all files until each has ended; raises `JobsFailedError` where any has failed.
+def run_several(args: argparse.Namespace) -> int:
+    """Run `args.files` until each has ended; raises `JobsFailedError` where any has failed.
 
     Text for people goes to stderr, what sinks print or the JSON that is asked for to stdout.
     """
+    files = find_files(args.files)
+    if len(files) == 1:
+        (args.file,) = files
+        return run_one(args)
     with job_log(args) as lines:
         return _run_files(args, files, lines)
 
@@ -58,9 +64,9 @@ def _run_files(args: argparse.Namespace, files: Sequence[str], lines: LogLines) 
         runs = _runs(planned, args, ProgressKind(kind), lines, out=sys.stdout if is_json else None)
         if is_json:
             resources.enter_context(redirect_stdout(sys.stderr))
-        if args.metrics_port is not None:
-            merged = MergedMetrics([run.metrics for run in runs])
-            resources.enter_context(MetricsServer(merged, args.metrics_port, host=args.metrics_bind))
+        observers = enter_observers(args, [run.plan for run in runs], installed_plugins(), resources)
+        for run in runs:
+            run.observers = observers
         left = [run for run in runs if not run.has_finished_before()]
         if left:
             _open_spark(args, conf, left, lines, resources)
@@ -134,14 +140,11 @@ def _open_spark(
     master = shared_master(resolve_target(args.master, conf), slots)
     there = slots_of(master)
     if 0 < there < slots:
-        logger.warning(
-            "%s runs %d tasks at once, and the pipelines have %d: their epochs wait for each other; leave the master "
-            "out, or give local[%d]",
-            master,
-            there,
-            slots,
-            slots,
+        warning = (
+            f"{master} runs {there} tasks at once, and the pipelines have {slots}: their epochs wait for each other; "
+            f"leave the master out, or give local[{slots}]"
         )
+        print(lines.render(warning, level=WARNING), end="", file=sys.stderr, flush=True)
     started = f"arroyo: starting Spark ({master}) for {len(runs)} pipelines"
     print(lines.render(started), end="", file=sys.stderr, flush=True)
     name = f"{len(runs)} pipelines"

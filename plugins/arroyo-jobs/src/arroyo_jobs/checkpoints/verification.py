@@ -10,10 +10,11 @@ import pyarrow.parquet as pq
 
 from arroyo_core.errors import StateError
 from arroyo_core.proto.state_pb2 import CheckpointMetadata, StagedFile, StateFile, TableConfig
-from arroyo_core.state.backend import ParquetBackend
+from arroyo_core.state import ParquetBackend
 from arroyo_core.state.column_rules import column_path, compare_columns
 from arroyo_core.state.config import RESERVED_COLUMNS
 from arroyo_core.state.files import FORMAT, FORMAT_KEY, VERSION_KEY, verify_file
+from arroyo_core.state.markers import check_marker
 from arroyo_core.state.merge import staged_files, table_files
 from arroyo_core.state.staged import read_staged
 from arroyo_core.state.table_types import table_class
@@ -61,6 +62,10 @@ class Verifier:
                 read_staged(self._backend.storage, staged)
             except StateError as error:
                 problems.append(str(error))
+        try:
+            check_marker(self._backend.storage, self._backend.seals, metadata)
+        except StateError as error:
+            problems.append(str(error))
         return Verdict(
             epoch=epoch,
             files=len(sizes),

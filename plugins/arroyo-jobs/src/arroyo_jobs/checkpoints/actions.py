@@ -1,29 +1,39 @@
-"""`arroyo checkpoints verify` and `repair`: whether a job's checkpoints are whole, and what to do if not."""
+"""`arroyo checkpoints verify`, `repair` and `seal`: whether a job's checkpoints are whole, and what to do if not."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import time
 
-from arroyo_core.api.units import DURATION_UNITS
+from arroyo_core.api.visible import visible
 from arroyo_core.cli.arguments import duration_us, epoch
+from arroyo_core.cli.commands import Commands
 from arroyo_core.cli.exits import FAILURE, OK
 from arroyo_core.cli.formats import format_size
-from arroyo_core.cli.job_states import ENDED, read_job_state
+from arroyo_core.cli.jobs import open_backend
 from arroyo_core.cli.options import JSON, TEXT, add_format
+from arroyo_core.cli.state_commands import add_action
 from arroyo_core.errors import ConfigError
 from arroyo_core.pipeline.views.labels import count
 from arroyo_core.runtime.status import leave_stopped
 from arroyo_core.state import ParquetBackend
-from arroyo_core.state.repair import Repair, RepairError, RepairPlan
-from arroyo_core.state.verification import Verdict, Verifier
+from arroyo_jobs.checkpoints.repair import Repair, RepairPlan
+from arroyo_jobs.checkpoints.running import add_quiet_arguments, check_ended
+from arroyo_jobs.checkpoints.sealing import add_seal_arguments, seal
+from arroyo_jobs.checkpoints.verification import Verdict, Verifier
 
-#: How long nothing must have been written before a job counts as stopped.
-QUIET_US = 10 * DURATION_UNITS["m"]
+
+def add_actions(commands: Commands) -> None:
+    actions = commands.actions("checkpoints")
+    text = "read every file of every checkpoint, and name what is damaged"
+    _add_verify_arguments(add_action(actions, "verify", text, _verify))
+    text = "move damaged checkpoints aside, and go on from the last whole one"
+    _add_repair_arguments(add_action(actions, "repair", text, _repair))
+    text = "seal the checkpoints of a job that you trust with the key of the environment"
+    add_seal_arguments(add_action(actions, "seal", text, seal))
 
 
-def add_verify_arguments(parser: argparse.ArgumentParser) -> None:
+def _add_verify_arguments(parser: argparse.ArgumentParser) -> None:
     chosen = parser.add_mutually_exclusive_group()
     chosen.add_argument("--all", action="store_true", help="every checkpoint (default)")
     chosen.add_argument("--latest", action="store_true", help="only the newest")
@@ -31,8 +41,9 @@ def add_verify_arguments(parser: argparse.ArgumentParser) -> None:
     add_format(parser)
 
 
-def verify(backend: ParquetBackend, args: argparse.Namespace) -> int:
+def _verify(args: argparse.Namespace) -> int:
     """Exit code 1 if any is damaged."""
+    backend = open_backend(args)
     verifier = Verifier(backend)
     verdicts = [verifier.verify(number) for number in _epochs(backend, args)]
     if args.format == JSON:
@@ -60,7 +71,7 @@ def _print_verdict(verdict: Verdict) -> None:
     state = "whole" if verdict.is_whole else f"{len(verdict.problems)} damaged"
     print(f"epoch {verdict.epoch}: {count(verdict.files, 'file')}, {format_size(verdict.bytes_read)}, {state}")
     for problem in verdict.problems:
-        print(f"  {problem}")
+        print(f"  {visible(problem)}")
 
 
 def _verdict_json(verdict: Verdict) -> dict[str, object]:
@@ -73,7 +84,7 @@ def _verdict_json(verdict: Verdict) -> dict[str, object]:
     }
 
 
-def add_repair_arguments(parser: argparse.ArgumentParser) -> None:
+def _add_repair_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--yes", action="store_true", help="do it; without this flag it is only said")
     parser.add_argument(
         "--orphans-older-than",
@@ -81,25 +92,19 @@ def add_repair_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="AGE",
         help="also delete files that no checkpoint needs, of that age, such as 7d",
     )
-    parser.add_argument(
-        "--quiet-for",
-        type=duration_us,
-        default=QUIET_US,
-        metavar="TIME",
-        help="refuse unless nothing was written for so long, so that no driver runs (default: 10m)",
-    )
-    parser.add_argument("--force", action="store_true", help="do not ask whether a driver runs")
+    add_quiet_arguments(parser)
     add_format(parser)
 
 
-def repair(backend: ParquetBackend, args: argparse.Namespace) -> int:
+def _repair(args: argparse.Namespace) -> int:
     """Exit code 1 if there is something to do, and it is not done."""
+    backend = open_backend(args)
     repairer = Repair(backend)
     plan = repairer.plan(orphan_age_us=args.orphans_older_than)
     folder = None
     if args.yes and not plan.is_empty:
         if not args.force:
-            _check_ended(repairer, backend, args.quiet_for)
+            check_ended(backend, args.quiet_for)
         plan = repairer.carry_out(orphan_age_us=args.orphans_older_than)
         folder = repairer.damaged_folder()
         leave_stopped(backend)
@@ -114,18 +119,6 @@ def repair(backend: ParquetBackend, args: argparse.Namespace) -> int:
         if not is_done:
             print("nothing is changed: add --yes to do it")
     return OK if is_done else FAILURE
-
-
-def _check_ended(repairer: Repair, backend: ParquetBackend, quiet_us: int) -> None:
-    """Raise `RepairError` unless the driver has ended; of one that did not say so, unless it was quiet for long."""
-    found = read_job_state(backend, now_us=time.time_ns() // 1000)
-    if found.is_running:
-        raise RepairError(
-            f"job {found.job!r} runs (pid {found.pid} on {found.host}): stop it with `arroyo stop`, or add --force to "
-            "take the job away from it"
-        )
-    if found.state not in ENDED:
-        repairer.check_quiet(quiet_us)
 
 
 def _plan_json(plan: RepairPlan) -> dict[str, object]:
@@ -143,7 +136,7 @@ def _print_plan(plan: RepairPlan, backend: ParquetBackend, *, folder: str | None
     """What a repair would do, or where `folder` is given, has done."""
     is_done = folder is not None
     for problem in plan.problems:
-        print(problem)
+        print(visible(problem))
     if plan.dropped:
         where = f"{backend.storage.url}/{folder or f'{backend.job_id}/damaged'}"
         numbers = ", ".join(map(str, plan.dropped))
@@ -160,4 +153,4 @@ def _print_plan(plan: RepairPlan, backend: ParquetBackend, *, folder: str | None
         print(f"the newest checkpoint, epoch {plan.whole}, is whole: the job goes on from it as before")
     if plan.orphans:
         verb = "deleted" if is_done else "would delete"
-        print(f"{verb} {len(plan.orphans)} files that no checkpoint needs, such as {plan.orphans[0]}")
+        print(f"{verb} {len(plan.orphans)} files that no checkpoint needs, such as {visible(plan.orphans[0])}")

@@ -1,0 +1,1 @@
+"""Bundles of user functions: how they are made, tested and signed."""

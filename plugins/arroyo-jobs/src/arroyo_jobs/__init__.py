@@ -1,0 +1,1 @@
+"""What whoever operates jobs needs beside `arroyo run` and `arroyo stop`."""
