@@ -15,6 +15,8 @@ from hypothesis import HealthCheck, settings
 
 from arroyo_core.api import ArrowOperator, ArroyoSchema, Registry, with_defaults
 
+from .support.small_arrow import lower_limits
+
 #: `limits` is the same for all examples of a test.
 settings.register_profile("std", parent=settings(), suppress_health_check=[HealthCheck.function_scoped_fixture])
 settings.load_profile("std")
@@ -56,20 +58,11 @@ def make(registry: Registry) -> Callable[..., ArrowOperator]:
     return make
 
 
-#: What is cut where a batch could not hold it: 2 GiB of text in a column, and a gigabyte to be safe.
-LIMITS = [
-    "arroyo_core.state.chunks.MAX_CHUNK_BYTES",
-    "arroyo_std.whole_groups.BATCH_BYTES",
-    "arroyo_std.joins.history_join.OUTPUT_BYTES",
-    "arroyo_std.event_groups.REDUCE_BYTES",
-]
-
-
 @pytest.fixture(params=["a gigabyte", "some hundred bytes"])
 def limits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """What one batch may hold: tests that use it run with Arrow's limits, and again with lowered ones."""
-    for limit in LIMITS if request.param == "some hundred bytes" else []:
-        monkeypatch.setattr(limit, 300)
+    if request.param == "some hundred bytes":
+        lower_limits(monkeypatch)
 
 
 @pytest.fixture(scope="session")

@@ -210,7 +210,7 @@ def test_an_inner_join_of_plain_streams_only_adds(make, run):
 def test_an_inner_join_meets_a_key_that_no_batch_can_hold(make, run, monkeypatch):
     """The limit of Arrow, 2 GiB of text in a column, is lowered to some hundred bytes."""
     monkeypatch.setattr("arroyo_core.state.chunks.MAX_CHUNK_BYTES", 400)
-    monkeypatch.setattr("arroyo_std.joins.history_join.OUTPUT_BYTES", 400)
+    monkeypatch.setattr("arroyo_std.large_rows.OUTPUT_BYTES", 400)
     subtask = run(make("std.join", on=ON), [*STREAMS])
     for n in range(100):
         subtask.feed(batch_of(0, [Row("a", n, 5)]))

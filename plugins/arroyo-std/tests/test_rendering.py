@@ -59,3 +59,17 @@ def test_a_table_aligns_numbers_right_and_cuts_long_cells():
 
 def test_a_width_of_zero_cuts_nothing():
     assert "x" * 500 in render_table(column(["x" * 500]), max_cell_width=0)
+
+
+HOSTILE = "\x1b[2J\x9b\u202e\r"
+
+
+def test_tables_and_json_do_not_command_a_terminal() -> None:
+    rows = pa.table({f"name{HOSTILE}": [HOSTILE]})
+    for text in (render_table(rows, max_cell_width=0), render_json(rows)):
+        assert not set(HOSTILE) & set(text) - set("[2J")
+    assert json.loads(render_json(rows)) == {f"name{HOSTILE}": HOSTILE}
+
+
+def test_csv_has_values_as_they_are() -> None:
+    assert HOSTILE in render_csv(pa.table({"name": [HOSTILE]}), has_header=False)

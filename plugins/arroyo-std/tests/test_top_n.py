@@ -183,7 +183,7 @@ def test_a_long_log_of_changes_is_rewritten_and_means_the_same(make, run):
         if value % 20 == 0:
             subtask.checkpoint()
             subtask.restore()
-    log = subtask.operator._strategy._view.get_all()
+    log = subtask.operator._strategy._logged._view.get_all()
     assert log.num_rows < 90
     assert apply_updates(as_rows(subtask.output)) == [{"k": "a", "v": 149, "at": 0, "rank": 1}]
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from arroyo_core.api import ArrowCollector, ArroyoSchema, ExpiringTimeKeyState, OperatorContext
 from arroyo_core.state import ColumnRules, global_table_config, timestamp_table_config
-from arroyo_std.whole_groups import concat, is_large, whole_groups
+from arroyo_std.large_rows import Rows, cut_batches, is_large, join_rows, take, whole_groups
 from arroyo_std.windows.progress import NEVER_US, FiringProgress, progress_view, restore_progress
 from arroyo_std.windows.times import times_us
 
@@ -32,7 +32,7 @@ OUTPUT_ROWS = 65_536
 #: Rows that are finished at once, about: whole event times, of which there may be as many as rows.
 FINISH_ROWS = 262_144
 
-Reduce = Callable[[pa.RecordBatch], pa.RecordBatch]
+Reduce = Callable[[Rows], Rows]
 
 
 def event_group_tables(schema: ArroyoSchema) -> dict[str, TableConfig]:
@@ -51,7 +51,7 @@ class EventGroups:
     """Holds rows until the watermark passes their event time, and then sends what `finish` makes of them.
 
     `finish` is given all rows of many event times at once, and tells these apart itself: a watermark costs as many
-    calls when every row has a time of its own.
+    calls when every row has a time of its own. Where these are large, it is given those of some keys of the schema.
     `reduce` may drop rows that cannot matter any more, given some of the rows of their event times. Rows before
     the last watermark are late: they are counted and dropped, as are rows without event time.
     """
@@ -60,6 +60,7 @@ class EventGroups:
         if schema.timestamp_column is None:
             raise ValueError("rows that wait for the watermark need an event time")
         self._time_column = schema.timestamp_column
+        self._group_by = list(dict.fromkeys([self._time_column, *(schema.key_columns or ())]))
         self._finish = finish
         view = ctx.table_manager.get_expiring_time_key_table(ROWS_TABLE)
         self._rows = _WaitingRows(view, self._time_column, reduce)
@@ -85,11 +86,11 @@ class EventGroups:
     def advance(self, watermark_us: int, collector: ArrowCollector) -> None:
         """Send what is complete at this watermark."""
         due = self._rows.take_before(watermark_us)
-        for some in whole_groups(due, [self._time_column]) if due else ():
+        for some in whole_groups(due, self._group_by) if due else ():
             for rows in _whole_times(some, self._time_column):
-                result = self._finish(rows)
-                for start in range(0, result.num_rows, OUTPUT_ROWS):
-                    collector.collect(result.slice(start, OUTPUT_ROWS))
+                for result in cut_batches(self._finish(rows)):
+                    for start in range(0, result.num_rows, OUTPUT_ROWS):
+                        collector.collect(result.slice(start, OUTPUT_ROWS))
         self._progress.advance(watermark_us)
 
     def save(self, epoch: int, ctx: OperatorContext) -> None:
@@ -127,7 +128,7 @@ class _WaitingRows:
         touched = [rows for earliest_us, rows in self._pending if earliest_us < time_us]
         if touched:
             left = []
-            for rows in touched if is_large(touched) else [concat(touched)]:
+            for rows in touched if is_large(touched) else [join_rows(touched)]:
                 is_due = times_us(rows.column(self._time_column)) < time_us
                 parts.append(rows.filter(pa.array(is_due)))
                 left.append(rows.filter(pa.array(~is_due)))
@@ -155,7 +156,7 @@ class _WaitingRows:
             parts = [self._reduce(rows) for rows in parts]
         if is_large(parts):
             return parts
-        rows = concat(parts)
+        rows = join_rows(parts)
         return [rows if self._reduce is None else self._reduce(rows)]
 
     def _set_pending(self, parts: list[pa.RecordBatch], waiting: Iterable[tuple[int, pa.RecordBatch]] = ()) -> None:
@@ -167,7 +168,7 @@ class _WaitingRows:
         return int(times_us(rows.column(self._time_column)).min())
 
 
-def _whole_times(rows: pa.RecordBatch, time_column: str) -> Iterator[pa.RecordBatch]:
+def _whole_times(rows: Rows, time_column: str) -> Iterator[Rows]:
     """The rows in parts of about `FINISH_ROWS`, earlier times first; all rows of one time are in one part."""
     if rows.num_rows <= FINISH_ROWS:
         yield rows
@@ -179,5 +180,5 @@ def _whole_times(rows: pa.RecordBatch, time_column: str) -> Iterator[pa.RecordBa
     while start < len(times):
         last = times[min(start + FINISH_ROWS, len(times)) - 1]
         end = int(np.searchsorted(times, last, side="right"))
-        yield rows.take(pa.array(order[start:end]))
+        yield take(rows, order[start:end])
         start = end

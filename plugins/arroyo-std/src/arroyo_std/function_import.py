@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, TypeGuard
 
+from arroyo_core.api.policy import current_policy
 from arroyo_core.errors import ConfigError
 from arroyo_std.columns import nearest
 from arroyo_std.process_function import ProcessFunction
@@ -71,6 +72,7 @@ def _import_class(path: str) -> type[ProcessFunction]:
     parts = module_name.split(".")
     if not colon or not class_name.isidentifier() or not all(part.isidentifier() for part in parts):
         raise ConfigError(f"{path!r} does not name a class: write {_FORM}", field="function", value=path)
+    current_policy().check_code(f"to import {path}", field="function")
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:

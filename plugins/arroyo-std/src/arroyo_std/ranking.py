@@ -13,8 +13,10 @@ import pyarrow.compute as pc
 
 from arroyo_core.api import ArroyoSchema
 from arroyo_core.errors import ConfigError
-from arroyo_std.aggregates.groups import Codes, canonical
+from arroyo_core.state import one_chunk, take_in_parts
+from arroyo_std.aggregates.groups import Codes, Mask, canonical
 from arroyo_std.columns import check_column, check_unique
+from arroyo_std.large_rows import Rows
 from arroyo_std.row_values import is_nested, value_hashes
 
 _LAST = np.iinfo(np.int64).max
@@ -36,7 +38,7 @@ class OrderBy:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """Rows by group and rank: `rows[i]` is the number of a row, `ranks[i]` its place in its group, from 0."""
+    """Rows by group and rank: `rows[i]` is the number of a row, `ranks[i]` its rank in its group, from 0."""
 
     rows: Codes
     ranks: Codes
@@ -70,56 +72,60 @@ class Ranking:
                 )
             seen.add(order.column)
 
-    def first_rows(self, rows: pa.RecordBatch, groups: Codes, *, ties: Sequence[pa.Array] | None = None) -> Ranked:
-        """The first n rows of each group, by group and rank.
+    def first_rows(
+        self, rows: Rows, groups: Codes, *, ties: Sequence[Any] | None = None, among: Codes | None = None
+    ) -> Ranked:
+        """The first n rows of each group, by group and rank; of the rows with numbers `among`, or of all.
 
-        Rows that are equal in the columns of the order are ordered by `ties` (default: all columns), then as they come.
+        `groups` are those of the rows that take part, and the result has places among them. Rows that are equal in the
+        columns of the order are ordered by `ties` (default: all columns), then as they come.
         """
-        ties = rows.columns if ties is None else ties
-        found = self._contenders(rows, groups)
-        if found is None:
-            return self._ranked(rows, groups, ties)
-        taken = pa.array(found)
-        ranked = self._ranked(rows.take(taken), groups[found], [column.take(taken) for column in ties])
-        return Ranked(found[ranked.rows], ranked.ranks)
+        keys = [one_chunk(rows.column(each.column)) for each in self.order_by]
+        if among is not None and len(among) == rows.num_rows and bool((among == np.arange(len(among))).all()):
+            among = None
+        if among is not None:
+            taking_part = pa.array(among)
+            keys = [key.take(taking_part) for key in keys]
+        found = self._contenders(keys[0], groups)
+        if found is not None:
+            keys, groups = [key.take(pa.array(found)) for key in keys], groups[found]
+        order = [
+            code
+            for key, each in zip(keys, self.order_by, strict=True)
+            for code in order_codes(key, is_descending=each.is_descending, nulls_last=each.nulls_last)
+        ]
+        chosen, tie_ranks, runs = _candidates(order, groups, self.n)
+        places = chosen if found is None else found[chosen]
+        ordered = _order_ties(places if among is None else among[places], runs, rows.columns if ties is None else ties)
+        if ordered is not None:
+            chosen, places = chosen[ordered], places[ordered]
+        if self.keeps_ties:
+            return Ranked(places, tie_ranks)
+        ranks = ranks_in_groups(groups[chosen])
+        keep = ranks < self.n
+        return Ranked(places[keep], ranks[keep])
 
-    def _contenders(self, rows: pa.RecordBatch, groups: Codes) -> Codes | None:
+    def _contenders(self, key: pa.Array, groups: Codes) -> Codes | None:
         """Rows without those that the first column of the order rules out; None where that is not quickly told."""
         count = int(groups.max()) + 1 if len(groups) else 0
         if count > _FEW_GROUPS or len(groups) < _MANY_ROWS:
             return None
-        first = self.order_by[0]
-        values = _plain_numbers(rows.column(first.column))
+        values = _plain_numbers(key)
         if values is None:
             return None
+        is_descending = self.order_by[0].is_descending
         found = []
         for group in range(count):
             members = np.flatnonzero(groups == group)
             if len(members) > self.n:
                 own = values[members]
-                last = _nth(own, self.n, is_descending=first.is_descending)
-                members = members[own >= last if first.is_descending else own <= last]
+                last = _nth(own, self.n, is_descending=is_descending)
+                members = members[own >= last if is_descending else own <= last]
             found.append(members)
         return np.sort(np.concatenate(found))
 
-    def _ranked(self, rows: pa.RecordBatch, groups: Codes, ties: Sequence[pa.Array]) -> Ranked:
-        order = [
-            code
-            for each in self.order_by
-            for code in order_codes(
-                rows.column(each.column), is_descending=each.is_descending, nulls_last=each.nulls_last
-            )
-        ]
-        found, tie_ranks, runs = _candidates(order, groups, self.n)
-        _order_ties(found, runs, ties)
-        if self.keeps_ties:
-            return Ranked(found, tie_ranks)
-        ranks = ranks_in_groups(groups[found])
-        keep = ranks < self.n
-        return Ranked(found[keep], ranks[keep])
 
-
-def order_codes(column: pa.Array, *, is_descending: bool = False, nulls_last: bool = True) -> list[Codes]:
+def order_codes(column: Any, *, is_descending: bool = False, nulls_last: bool = True) -> list[Codes]:
     """Numbers in the order of the values: NaN is the greatest; lists and maps, which have no order, by their hash.
 
     A struct has several, one for each field after one for its nulls.
@@ -127,6 +133,7 @@ def order_codes(column: pa.Array, *, is_descending: bool = False, nulls_last: bo
     kind = column.type
     if is_nested(kind):
         return [value_hashes(column).view(np.int64)]
+    column = one_chunk(column)
     if pa.types.is_struct(kind):
         parts = [order_codes(column.is_valid(), is_descending=nulls_last)[0]]
         for field in column.flatten():
@@ -140,6 +147,32 @@ def order_codes(column: pa.Array, *, is_descending: bool = False, nulls_last: bo
     if column.null_count:
         codes[column.is_null().to_numpy(zero_copy_only=False)] = _LAST if nulls_last else -_LAST
     return [codes]
+
+
+def sort_order(columns: Sequence[Any], rows: int) -> Codes:
+    """The order of rows by all columns, the first one first; equal rows keep theirs.
+
+    Values of a column are compared only of rows that are equal in the columns before it.
+    """
+    order = np.arange(rows)
+    starts = np.zeros(rows, dtype=np.bool_)
+    starts[:1] = True
+    for column in columns:
+        runs = np.cumsum(starts, dtype=np.int64)
+        places = np.flatnonzero(_is_tied(runs))
+        if not len(places):
+            break
+        tied = order[places]
+        if len(places) == rows:
+            codes = [code[tied] for code in order_codes(column)]
+        else:
+            codes = order_codes(_take(column, tied))
+        by_code = np.lexsort([*reversed(codes), runs[places]])
+        order[places] = tied[by_code]
+        for code in codes:
+            found = code[by_code]
+            starts[places[1:]] |= found[1:] != found[:-1]
+    return order
 
 
 def _plain_numbers(column: pa.Array) -> npt.NDArray[Any] | None:
@@ -190,13 +223,29 @@ def _candidates(order: Sequence[Codes], groups: Codes, n: int) -> tuple[Codes, C
     return by_order[chosen], ranks[chosen], firsts[chosen]
 
 
-def _order_ties(rows: Codes, runs: Codes, columns: Sequence[pa.Array]) -> None:
-    """Put rows of one run in the order of the columns; only those are compared that are not alone in theirs."""
-    is_tied = np.zeros(len(rows), dtype=np.bool_)
+def _order_ties(rows: Codes, runs: Codes, columns: Sequence[Any]) -> Codes | None:
+    """The order that puts rows of one run in that of the columns, None for that in which they are.
+
+    Only those are compared that are not alone in their run.
+    """
+    places = np.flatnonzero(_is_tied(runs))
+    if not len(places):
+        return None
+    codes = [code for column in columns for code in order_codes(_take(column, rows[places]))]
+    order = np.arange(len(rows))
+    order[places] = places[np.lexsort([*reversed(codes), runs[places]])]
+    return order
+
+
+def _is_tied(runs: Codes) -> Mask:
+    """Which rows are not alone in their run; runs ascend."""
+    is_tied = np.zeros(len(runs), dtype=np.bool_)
     np.equal(runs[1:], runs[:-1], out=is_tied[1:])
     is_tied[:-1] |= is_tied[1:]
-    places = np.flatnonzero(is_tied)
-    if len(places):
-        tied = rows[places]
-        codes = [code for column in columns for code in order_codes(column.take(pa.array(tied)))]
-        rows[places] = tied[np.lexsort([*reversed(codes), runs[places]])]
+    return is_tied
+
+
+def _take(column: Any, numbers: Codes) -> Any:
+    if isinstance(column, pa.ChunkedArray):
+        return take_in_parts(pa.table([column], names=["column"]), numbers).column(0)
+    return column.take(pa.array(numbers))

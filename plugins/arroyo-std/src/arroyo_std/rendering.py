@@ -14,6 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from arroyo_core.api.visible import visible
+
 _ELLIPSIS = "…"
 
 
@@ -26,9 +28,9 @@ class Format(StrEnum):
 
 
 def render_json(rows: pa.Table) -> str:
-    """One JSON object per line."""
+    """One JSON object per line; what a terminal would obey is escaped."""
     return "".join(
-        json.dumps(_plain(row), ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows.to_pylist()
+        visible(json.dumps(_plain(row), ensure_ascii=False, separators=(",", ":"))) + "\n" for row in rows.to_pylist()
     )
 
 
@@ -43,12 +45,16 @@ def render_csv(rows: pa.Table, *, has_header: bool) -> str:
 
 
 def render_table(rows: pa.Table, *, max_cell_width: int) -> str:
-    """Aligned columns under their names; numbers to the right. Cells are cut at `max_cell_width`, unless it is 0."""
+    """Aligned columns under their names; numbers to the right. Cells are cut at `max_cell_width`, unless it is 0.
+
+    What a terminal would obey is written out.
+    """
+    names = [visible(name, is_one_line=True) for name in rows.column_names]
     cells = [[_cut(_shown(value), max_cell_width) for value in column.to_pylist()] for column in rows.columns]
     is_number = [pa.types.is_integer(each.type) or pa.types.is_floating(each.type) for each in rows.schema]
-    widths = [max(map(len, [name, *column])) for name, column in zip(rows.column_names, cells, strict=True)]
+    widths = [max(map(len, [name, *column])) for name, column in zip(names, cells, strict=True)]
     lines = [
-        _line(rows.column_names, widths, [False] * len(widths)),
+        _line(names, widths, [False] * len(widths)),
         "-+-".join("-" * width for width in widths),
         *(_line(row, widths, is_number) for row in zip(*cells, strict=True)),
     ]
@@ -68,7 +74,7 @@ def _cut(text: str, width: int) -> str:
 
 
 def _shown(value: Any) -> str:
-    return "NULL" if value is None else " ".join(_cell(value).split("\n"))
+    return "NULL" if value is None else visible(" ".join(_cell(value).split("\n")), is_one_line=True)
 
 
 def _cell(value: Any) -> str:

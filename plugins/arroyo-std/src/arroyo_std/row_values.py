@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from arroyo_core.api.hashing import Hashes, hash_columns
+from arroyo_core.state import take_in_parts
 from arroyo_std.aggregates.groups import Groups, canonical
 from arroyo_std.columns import normal_type
 
@@ -34,11 +36,20 @@ def plain_rows(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     )
 
 
-def group_rows(columns: Sequence[pa.Array], rows: int) -> Groups:
+def group_rows(columns: Sequence[Any], rows: int) -> Groups:
     """Group rows by equal values in all columns; null equals null. Lists and maps are compared by a 64-bit hash."""
-    return Groups.of_columns(
-        [pa.array(value_hashes(column)) if is_nested(column.type) else column for column in columns], rows
+    if not any(isinstance(column, pa.ChunkedArray) for column in columns):
+        return Groups.of_columns([_comparable(column) for column in columns], rows)
+    # The columns are large: whole values are compared only where all that is small is equal.
+    codes = Groups.of_columns([_outline(column) for column in columns], rows).codes
+    shared = np.flatnonzero(np.bincount(codes)[codes] > 1)
+    if not len(shared):
+        return Groups(codes, rows)
+    table = take_in_parts(
+        pa.Table.from_arrays(list(columns), names=[str(place) for place in range(len(columns))]), shared
     )
+    codes[shared] = rows + Groups.of_columns([_comparable(column) for column in table.columns], len(shared)).codes
+    return Groups.of_columns([pa.array(codes)], rows)
 
 
 def row_hashes(columns: Sequence[pa.Array], rows: int) -> pa.FixedSizeBinaryArray:
@@ -57,8 +68,10 @@ def is_nested(kind: pa.DataType) -> bool:
     return bool(pa.types.is_nested(kind))
 
 
-def value_hashes(column: pa.Array) -> Hashes:
-    """A stable 64-bit hash of each value of any type."""
+def value_hashes(column: Any) -> Hashes:
+    """A stable 64-bit hash of each value of any type, of an array or a chunked column."""
+    if isinstance(column, pa.ChunkedArray):
+        return np.concatenate([np.empty(0, np.uint64), *(value_hashes(chunk) for chunk in column.chunks)])
     kind = column.type
     if pa.types.is_struct(kind):
         fields = [pa.array(value_hashes(field)) for field in column.flatten()]
@@ -71,6 +84,20 @@ def value_hashes(column: pa.Array) -> Hashes:
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return _list_hashes(column)
     return hash_columns([canonical(column)])
+
+
+def _comparable(column: Any) -> Any:
+    return pa.array(value_hashes(column)) if is_nested(column.type) else column
+
+
+def _outline(column: pa.ChunkedArray) -> Any:
+    """Something small that is equal where values are: the length of what has one."""
+    kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return pc.binary_length(column)
+    if pa.types.is_list(kind):
+        return pc.list_value_length(column)
+    return column.is_valid() if pa.types.is_nested(kind) else column
 
 
 def _list_hashes(column: pa.Array) -> Hashes:

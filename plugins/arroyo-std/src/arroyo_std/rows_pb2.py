@@ -27,7 +27,7 @@ from arroyo_std import std_pb2 as arroyo__std_dot_std__pb2
 from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15\x61rroyo_std/rows.proto\x12\narroyo_std\x1a\x1f\x61rroyo_core/proto/options.proto\x1a\x14\x61rroyo_std/std.proto\x1a\x1cgoogle/protobuf/struct.proto\"y\n\x11\x44\x65\x64uplicateConfig\x12\x12\n\x04keys\x18\x01 \x03(\tB\x04\xa0\xb5\x18\x01\x12)\n\x04keep\x18\x02 \x01(\x0e\x32\x10.arroyo_std.KeepB\t\xd2\xb5\x18\x05\x66irst\x12\x1d\n\x03ttl\x18\x03 \x01(\x03\x42\x0b\x90\xb5\x18\x01\xd2\xb5\x18\x03\x32\x34hH\x00\x88\x01\x01\x42\x06\n\x04_ttl\"q\n\x08OrderKey\x12\x14\n\x06\x63olumn\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\x12\x1d\n\ndescending\x18\x02 \x01(\x08\x42\t\xd2\xb5\x18\x05\x66\x61lse\x12!\n\nnulls_last\x18\x03 \x01(\x08\x42\x08\xd2\xb5\x18\x04trueH\x00\x88\x01\x01\x42\r\n\x0b_nulls_last\"\x93\x01\n\nTopNConfig\x12\x13\n\x01n\x18\x01 \x01(\x03\x42\x08\xa0\xb5\x18\x01\xb8\xb5\x18\x01\x12\x14\n\x0cpartition_by\x18\x02 \x03(\t\x12,\n\x08order_by\x18\x03 \x03(\x0b\x32\x14.arroyo_std.OrderKeyB\x04\xa0\xb5\x18\x01\x12\x13\n\x0brank_column\x18\x04 \x01(\t\x12\x17\n\x04ties\x18\x05 \x01(\x08\x42\t\xd2\xb5\x18\x05\x66\x61lse\"n\n\x14WindowFunctionConfig\x12\x12\n\nexpression\x18\x01 \x01(\t\x12\n\n\x02\x61s\x18\x02 \x01(\t\x12\x36\n\x0b\x65xpressions\x18\x03 \x03(\x0b\x32\x1b.arroyo_std.NamedExpressionB\x04\x88\xb5\x18\x01\" \n\tSqlConfig\x12\x13\n\x05query\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\"a\n\rProcessConfig\x12\x16\n\x08\x66unction\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\x12*\n\targuments\x18\x02 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x0c\n\x04keys\x18\x03 \x03(\t\"H\n\x0cUpsertConfig\x12\x12\n\x04keys\x18\x01 \x03(\tB\x04\xa0\xb5\x18\x01\x12$\n\x0e\x64\x65leted_column\x18\x02 \x01(\tB\x0c\xd2\xb5\x18\x08_deleted*1\n\x04Keep\x12\x14\n\x10KEEP_UNSPECIFIED\x10\x00\x12\t\n\x05\x66irst\x10\x01\x12\x08\n\x04last\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15\x61rroyo_std/rows.proto\x12\narroyo_std\x1a\x1f\x61rroyo_core/proto/options.proto\x1a\x14\x61rroyo_std/std.proto\x1a\x1cgoogle/protobuf/struct.proto\"y\n\x11\x44\x65\x64uplicateConfig\x12\x12\n\x04keys\x18\x01 \x03(\tB\x04\xa0\xb5\x18\x01\x12)\n\x04keep\x18\x02 \x01(\x0e\x32\x10.arroyo_std.KeepB\t\xd2\xb5\x18\x05\x66irst\x12\x1d\n\x03ttl\x18\x03 \x01(\x03\x42\x0b\x90\xb5\x18\x01\xd2\xb5\x18\x03\x32\x34hH\x00\x88\x01\x01\x42\x06\n\x04_ttl\"q\n\x08OrderKey\x12\x14\n\x06\x63olumn\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\x12\x1d\n\ndescending\x18\x02 \x01(\x08\x42\t\xd2\xb5\x18\x05\x66\x61lse\x12!\n\nnulls_last\x18\x03 \x01(\x08\x42\x08\xd2\xb5\x18\x04trueH\x00\x88\x01\x01\x42\r\n\x0b_nulls_last\"\x93\x01\n\nTopNConfig\x12\x13\n\x01n\x18\x01 \x01(\x03\x42\x08\xa0\xb5\x18\x01\xb8\xb5\x18\x01\x12\x14\n\x0cpartition_by\x18\x02 \x03(\t\x12,\n\x08order_by\x18\x03 \x03(\x0b\x32\x14.arroyo_std.OrderKeyB\x04\xa0\xb5\x18\x01\x12\x13\n\x0brank_column\x18\x04 \x01(\t\x12\x17\n\x04ties\x18\x05 \x01(\x08\x42\t\xd2\xb5\x18\x05\x66\x61lse\"t\n\x14WindowFunctionConfig\x12\x18\n\nexpression\x18\x01 \x01(\tB\x04\xe8\xb5\x18\x01\x12\n\n\x02\x61s\x18\x02 \x01(\t\x12\x36\n\x0b\x65xpressions\x18\x03 \x03(\x0b\x32\x1b.arroyo_std.NamedExpressionB\x04\x88\xb5\x18\x01\"$\n\tSqlConfig\x12\x17\n\x05query\x18\x01 \x01(\tB\x08\xa0\xb5\x18\x01\xe8\xb5\x18\x01\"a\n\rProcessConfig\x12\x16\n\x08\x66unction\x18\x01 \x01(\tB\x04\xa0\xb5\x18\x01\x12*\n\targuments\x18\x02 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x0c\n\x04keys\x18\x03 \x03(\t\"H\n\x0cUpsertConfig\x12\x12\n\x04keys\x18\x01 \x03(\tB\x04\xa0\xb5\x18\x01\x12$\n\x0e\x64\x65leted_column\x18\x02 \x01(\tB\x0c\xd2\xb5\x18\x08_deleted*1\n\x04Keep\x12\x14\n\x10KEEP_UNSPECIFIED\x10\x00\x12\t\n\x05\x66irst\x10\x01\x12\x08\n\x04last\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -52,18 +52,20 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TOPNCONFIG'].fields_by_name['order_by']._serialized_options = b'\240\265\030\001'
   _globals['_TOPNCONFIG'].fields_by_name['ties']._loaded_options = None
   _globals['_TOPNCONFIG'].fields_by_name['ties']._serialized_options = b'\322\265\030\005false'
+  _globals['_WINDOWFUNCTIONCONFIG'].fields_by_name['expression']._loaded_options = None
+  _globals['_WINDOWFUNCTIONCONFIG'].fields_by_name['expression']._serialized_options = b'\350\265\030\001'
   _globals['_WINDOWFUNCTIONCONFIG'].fields_by_name['expressions']._loaded_options = None
   _globals['_WINDOWFUNCTIONCONFIG'].fields_by_name['expressions']._serialized_options = b'\210\265\030\001'
   _globals['_SQLCONFIG'].fields_by_name['query']._loaded_options = None
-  _globals['_SQLCONFIG'].fields_by_name['query']._serialized_options = b'\240\265\030\001'
+  _globals['_SQLCONFIG'].fields_by_name['query']._serialized_options = b'\240\265\030\001\350\265\030\001'
   _globals['_PROCESSCONFIG'].fields_by_name['function']._loaded_options = None
   _globals['_PROCESSCONFIG'].fields_by_name['function']._serialized_options = b'\240\265\030\001'
   _globals['_UPSERTCONFIG'].fields_by_name['keys']._loaded_options = None
   _globals['_UPSERTCONFIG'].fields_by_name['keys']._serialized_options = b'\240\265\030\001'
   _globals['_UPSERTCONFIG'].fields_by_name['deleted_column']._loaded_options = None
   _globals['_UPSERTCONFIG'].fields_by_name['deleted_column']._serialized_options = b'\322\265\030\010_deleted'
-  _globals['_KEEP']._serialized_start=829
-  _globals['_KEEP']._serialized_end=878
+  _globals['_KEEP']._serialized_start=839
+  _globals['_KEEP']._serialized_end=888
   _globals['_DEDUPLICATECONFIG']._serialized_start=122
   _globals['_DEDUPLICATECONFIG']._serialized_end=243
   _globals['_ORDERKEY']._serialized_start=245
@@ -71,11 +73,11 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TOPNCONFIG']._serialized_start=361
   _globals['_TOPNCONFIG']._serialized_end=508
   _globals['_WINDOWFUNCTIONCONFIG']._serialized_start=510
-  _globals['_WINDOWFUNCTIONCONFIG']._serialized_end=620
-  _globals['_SQLCONFIG']._serialized_start=622
-  _globals['_SQLCONFIG']._serialized_end=654
-  _globals['_PROCESSCONFIG']._serialized_start=656
-  _globals['_PROCESSCONFIG']._serialized_end=753
-  _globals['_UPSERTCONFIG']._serialized_start=755
-  _globals['_UPSERTCONFIG']._serialized_end=827
+  _globals['_WINDOWFUNCTIONCONFIG']._serialized_end=626
+  _globals['_SQLCONFIG']._serialized_start=628
+  _globals['_SQLCONFIG']._serialized_end=664
+  _globals['_PROCESSCONFIG']._serialized_start=666
+  _globals['_PROCESSCONFIG']._serialized_end=763
+  _globals['_UPSERTCONFIG']._serialized_start=765
+  _globals['_UPSERTCONFIG']._serialized_end=837
 # @@protoc_insertion_point(module_scope)

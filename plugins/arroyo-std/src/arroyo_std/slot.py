@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.dataset
 
+from arroyo_core.state import one_chunk
+from arroyo_std.large_rows import Rows
 from arroyo_std.nested import has_struct, nullable_type, spread_nulls
 
 
@@ -44,6 +46,8 @@ class _Fragment:
 class BatchSlot(pa.dataset.InMemoryDataset):  # type: ignore[misc]
     """A dataset of one batch: what `batch` holds when a plan over it is executed.
 
+    A table may be there instead, with columns that no batch can hold, if the types of the schema can (64-bit offsets).
+
     To SQL every column, and every field in it, is nullable: nobody checks that a column that claims to have
     no nulls has none, and the optimizer would believe it.
     Not for plans with filters: DataFusion would push them into the scan, which ignores them.
@@ -52,7 +56,7 @@ class BatchSlot(pa.dataset.InMemoryDataset):  # type: ignore[misc]
     def __init__(self, schema: pa.Schema) -> None:
         fields = [pa.field(field.name, nullable_type(field.type)) for field in schema]
         super().__init__(pa.schema(fields).empty_table())
-        self.batch: pa.RecordBatch = empty_batch(schema)
+        self.batch: Rows = empty_batch(schema)
 
     def read(self, columns: Sequence[str]) -> pa.RecordBatch:
         """These columns of the batch, as SQL may see them."""
@@ -62,9 +66,17 @@ class BatchSlot(pa.dataset.InMemoryDataset):  # type: ignore[misc]
         fields = [self.schema.field(name) for name in columns]
         arrays = [
             spread_nulls(array) if has_struct(array.type) or array.type != field.type else array
-            for array, field in zip(map(self.batch.column, columns), fields, strict=True)
+            for array, field in zip(map(self._column, columns), fields, strict=True)
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+    def _column(self, name: str) -> pa.Array:
+        column = self.batch.column(name)
+        if not isinstance(column, pa.ChunkedArray):
+            return column
+        array = one_chunk(column)
+        kind = self.schema.field(name).type
+        return array if array.type == kind else array.cast(kind)
 
     def get_fragments(self, filter: object = None) -> Iterator[_Fragment]:
         """Called when a plan is made."""

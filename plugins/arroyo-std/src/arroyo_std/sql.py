@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,6 +12,7 @@ import pyarrow as pa
 from datafusion import Expr, LogicalPlan, SessionConfig, SessionContext
 
 from arroyo_core.api import Registry
+from arroyo_core.api.limits import EXPRESSION_CHARS, EXPRESSION_OPERATORS
 from arroyo_core.errors import ConfigError, DataError, UdfError, UdfTimeoutError
 from arroyo_std import sql_errors
 from arroyo_std.columns import normal_type
@@ -28,6 +30,11 @@ _SETTINGS = {
     "datafusion.execution.time_zone": "UTC",
 }
 
+#: What joins two operands, or stands before one. Whatever is in quotes counts as none.
+_OPERATOR = re.compile(
+    r"""'[^']*'|"[^"]*"|(?P<operator>[-+*/%|&#^<>=!~]+|::|\[|\b(?:and|or|not|between|like|ilike|is|in|collate)\b)""",
+    re.IGNORECASE,
+)
 #: What a plan over one row at a time consists of; anything else would look beyond the batch.
 _ROW_WISE_STEPS = {"ProjectionExec", "CooperativeExec", "DatasetExec"}
 
@@ -197,6 +204,7 @@ def check_expressions(expressions: Sequence[Expression], schema: pa.Schema, regi
     refused. Raises `ConfigError` at the field of the first expression that cannot be.
     """
     for expression in expressions:
+        check_size(expression.sql, field=expression.field)
         if not expression.sql.strip():
             raise ConfigError("the SQL expression is empty", field=expression.field, value=expression.sql)
         try:
@@ -268,11 +276,23 @@ def check_calls(sql: str, schema: pa.Schema, registry: Registry, *, field: str) 
         session.functions.check_calls(stream.parse_sql_expr(sql), stream, sql=sql, field=field)
 
 
+def check_size(sql: str, *, field: str | None = None) -> None:
+    """Raise `ConfigError` for SQL that is too long, or has too many operators.
+
+    A chain of operators is as deep as it is long: DataFusion takes time by its square, and the stack has an end.
+    """
+    EXPRESSION_CHARS.check(len(sql), field=field)
+    if len(sql) > EXPRESSION_OPERATORS.value:
+        EXPRESSION_OPERATORS.check(sum(1 for found in _OPERATOR.finditer(sql) if found["operator"]), field=field)
+
+
 def open_session(registry: Registry, texts: Sequence[str]) -> Session:
     """A SQL session; the one place where functions of the registry join DataFusion's own, if these texts may call them.
 
     Raises `PluginError` where a name is taken.
     """
+    for text in texts:
+        check_size(text)
     context = SessionContext(SessionConfig(_SETTINGS))
     functions = UserFunctions(registry)
     functions.register(context, texts)

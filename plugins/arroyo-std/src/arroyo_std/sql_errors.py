@@ -97,6 +97,8 @@ def readable(text: str) -> str:
     """A message of DataFusion without the names of its layers, on one line, with small first letter."""
     text = _QUALIFIER.sub("", _PREFIXES.sub("", text.strip()))
     text = " ".join(text.split()).rstrip(".")
+    if text == "RecursionLimitExceeded":
+        return "the SQL is nested too deep: about 50 brackets inside one another are possible"
     text = text.removesuffix(" error") if text == "Divide by zero error" else text
     return text[:1].lower() + text[1:]
 

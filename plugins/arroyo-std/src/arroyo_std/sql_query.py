@@ -20,7 +20,7 @@ from arroyo_core.errors import ConfigError, DataError
 from arroyo_std import sql_errors
 from arroyo_std.columns import derive_stream, normal_type
 from arroyo_std.slot import BatchSlot, empty_batch
-from arroyo_std.sql import open_session, scanned_columns
+from arroyo_std.sql import check_size, open_session, scanned_columns
 from arroyo_std.sql_functions import UserFunctions
 
 #: The name of the input inside a query.
@@ -156,6 +156,7 @@ class SqlQuery(ArrowOperator):
 
 def check_query(query: str, schema: pa.Schema, registry: Registry) -> CompiledQuery:
     """Type a query that a user wrote; for plan time. Raises `ConfigError` at `query` if it cannot be."""
+    check_size(query, field="query")
     try:
         compiled = CompiledQuery(query, schema, registry)
         _check_execution(compiled, query)

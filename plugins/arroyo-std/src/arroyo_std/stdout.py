@@ -17,6 +17,7 @@ from arroyo_core.api import (
     Guarantee,
     OperatorContext,
 )
+from arroyo_core.api.visible import visible
 from arroyo_core.state import global_table_config
 from arroyo_std.rendering import Format, render_csv, render_json, render_table
 
@@ -94,7 +95,9 @@ class Stdout(ArrowOperator):
         rows = pa.concat_tables([table for table, _ in staged])
         if rows.num_rows:
             key = (ctx.task_info.job_id, ctx.task_info.operator_id)
-            sys.stdout.write(self._render(rows, has_header=key not in _headed))
+            text = self._render(rows, has_header=key not in _headed)
+            # A pipe gets values as they are; CSV has no way to write characters out.
+            sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
             sys.stdout.flush()
             _headed.add(key)
         unprinted = sum(total for _, total in staged) - rows.num_rows

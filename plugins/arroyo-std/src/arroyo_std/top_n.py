@@ -25,7 +25,8 @@ from arroyo_std.event_groups import event_group_tables
 from arroyo_std.ranking import Ranking
 from arroyo_std.row_values import plain_schema
 from arroyo_std.setting_texts import NONE, names_text
-from arroyo_std.top_n_updating import OWN_COLUMNS, AppendTopN, RetractTopN, updating_tables
+from arroyo_std.top_n_log import RetractTopN
+from arroyo_std.top_n_updating import OWN_COLUMNS, AppendTopN, updating_tables
 from arroyo_std.top_n_windowed import WindowedTopN
 from arroyo_std.windows.layout import WINDOW_COLUMNS
 
@@ -111,7 +112,8 @@ class TopN(ArrowOperator):
     def tables(self, inputs: Sequence[ArroyoSchema]) -> dict[str, TableConfig]:
         # Checkpoints have all of them, whichever are used.
         rows = self._rows(inputs[0])
-        return {**event_group_tables(rows), **updating_tables(rows)}
+        is_updating = self._mode(inputs[0]) is Mode.UPDATING
+        return {**event_group_tables(rows), **updating_tables(rows, is_updating=is_updating)}
 
     def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str]:
         # Rows that were not among the first are gone, or have not been sent.

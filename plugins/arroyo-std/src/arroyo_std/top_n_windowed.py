@@ -8,6 +8,7 @@ import pyarrow as pa
 from arroyo_core.api import ArrowCollector, ArroyoSchema, OperatorContext
 from arroyo_std.aggregates.groups import Groups
 from arroyo_std.event_groups import EventGroups
+from arroyo_std.large_rows import Rows, take
 from arroyo_std.ranking import Ranking, order_codes
 from arroyo_std.row_values import plain_rows
 
@@ -33,19 +34,19 @@ class WindowedTopN:
     def save(self, epoch: int, ctx: OperatorContext) -> None:
         self._groups.save(epoch, ctx)
 
-    def _reduce(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def _reduce(self, rows: Rows) -> Rows:
         groups = Groups.of_columns([rows.column(name) for name in self._group_by], rows.num_rows)
         first = self._ranking.first_rows(rows, groups.codes)
-        return rows if len(first.rows) == rows.num_rows else rows.take(pa.array(first.rows))
+        return rows if len(first.rows) == rows.num_rows else take(rows, first.rows)
 
-    def _finish(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def _finish(self, rows: Rows) -> Rows:
         """The first rows by event time, group and rank, whatever the order they came in."""
         groups = Groups.of_columns([rows.column(name) for name in self._group_by], rows.num_rows)
         first = self._ranking.first_rows(rows, groups.codes)
-        found = rows.take(pa.array(first.rows))
-        by_group = [code for name in self._group_by for code in order_codes(found.column(name))]
+        found = take(rows.select(self._group_by), first.rows)
+        by_group = [code for column in found.columns for code in order_codes(column)]
         order = np.lexsort([first.ranks, *reversed(by_group)])
-        columns = list(found.take(pa.array(order)).columns)
+        columns = list(take(rows, first.rows[order]).columns)
         if len(self._output.names) > len(columns):
             columns.append(pa.array(first.ranks[order] + 1))
-        return pa.RecordBatch.from_arrays(columns, schema=self._output)
+        return type(rows).from_arrays(columns, schema=self._output)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,10 +20,12 @@ from arroyo_core.api import (
 )
 from arroyo_core.api.updating import refuse_updating
 from arroyo_core.errors import ConfigError, DataError
+from arroyo_core.state import large_type
 from arroyo_std import sql_errors
 from arroyo_std.columns import normal_type
 from arroyo_std.event_groups import EventGroups, event_group_tables
-from arroyo_std.ranking import order_codes
+from arroyo_std.large_rows import Rows, concat, take
+from arroyo_std.ranking import sort_order
 from arroyo_std.row_values import is_nested, plain_rows, plain_schema
 from arroyo_std.setting_texts import names_text
 from arroyo_std.slot import BatchSlot, empty_batch
@@ -68,8 +70,11 @@ class CompiledWindows:
         """The names of the physical plan's steps, from the last to the first."""
         return [line.strip().partition(":")[0] for line in self._plan.display_indent().splitlines()]
 
-    def evaluate(self, rows: pa.RecordBatch) -> list[pa.Array]:
-        """A column for each expression, in the order of the rows; raises `DataError` where one cannot be computed."""
+    def evaluate(self, rows: Rows) -> list[Any]:
+        """A column for each expression, in the order of the rows; raises `DataError` where one cannot be computed.
+
+        Columns of a table are chunked.
+        """
         try:
             return self.execute(rows)
         except Exception as error:
@@ -79,7 +84,7 @@ class CompiledWindows:
             names = ", ".join(repr(expression.sql) for expression in self._expressions)
             raise DataError(f"cannot compute {names}: {sql_errors.readable(str(error))}") from error
 
-    def execute(self, rows: pa.RecordBatch) -> list[pa.Array]:
+    def execute(self, rows: Rows) -> list[Any]:
         """The same as `evaluate`, but raises whatever DataFusion raises, and `UdfError`."""
         self._slot.batch = rows.append_column(_ROW, pa.array(np.arange(rows.num_rows)))
         try:
@@ -89,15 +94,12 @@ class CompiledWindows:
             self._slot.batch = self._no_rows
         if not parts:
             return [pa.nulls(0, field.type) for field in self.fields]
-        found = parts[0] if len(parts) == 1 else pa.concat_batches(parts)
+        found = pa.Table.from_batches(parts) if isinstance(rows, pa.Table) else concat(parts)
         if found.num_rows != rows.num_rows:
             raise RuntimeError(f"DataFusion made {found.num_rows} rows of {rows.num_rows}")
-        places = pa.array(np.argsort(found.column(0).to_numpy(), kind="stable"))
-        columns = [column.take(places) for column in found.columns[1:]]
-        return [
-            column if column.type == field.type else column.cast(field.type)
-            for column, field in zip(columns, self.fields, strict=True)
-        ]
+        places = np.argsort(found.column(0).to_numpy(), kind="stable")
+        columns = take(found.select(found.schema.names[1:]), places).columns
+        return _cast(columns, self.fields)
 
 
 class WindowFunction(ArrowOperator):
@@ -158,6 +160,7 @@ class WindowFunction(ArrowOperator):
         self._plain = plain_schema(stream.schema)
         self._output = ctx.output_schema.schema
         self._compiled = CompiledWindows(self._timed(self._time_column), self._plain, self._registry)
+        self._compiled_large: CompiledWindows | None = None
         self._groups = EventGroups(self._rows(stream), finish=self._compute, reduce=None, ctx=ctx)
 
     def process_batch(self, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector) -> None:
@@ -173,12 +176,19 @@ class WindowFunction(ArrowOperator):
     def handle_checkpoint(self, barrier: CheckpointBarrier, ctx: OperatorContext, collector: ArrowCollector) -> None:
         self._groups.save(barrier.epoch, ctx)
 
-    def _compute(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def _compute(self, rows: Rows) -> Rows:
         # Sorted by all columns, so that rows which the windows do not order come in the same order after a restart.
-        columns = [rows.column(self._time_column), *rows.columns]
-        codes = [code for column in columns for code in order_codes(column)]
-        rows = rows.take(pa.array(np.lexsort(codes[::-1])))
-        return pa.RecordBatch.from_arrays([*rows.columns, *self._compiled.evaluate(rows)], schema=self._output)
+        rows = take(rows, sort_order([rows.column(self._time_column), *rows.columns], rows.num_rows))
+        compiled = self._compiled if isinstance(rows, pa.RecordBatch) else self._large()
+        found = _cast(compiled.evaluate(rows), list(self._output)[len(rows.columns) :])
+        return type(rows).from_arrays([*rows.columns, *found], schema=self._output)
+
+    def _large(self) -> CompiledWindows:
+        """The same windows over columns with 64-bit offsets: one group may have more than 2 GiB of text."""
+        if self._compiled_large is None:
+            schema = pa.schema([field.with_type(large_type(field.type)) for field in self._plain])
+            self._compiled_large = CompiledWindows(self._timed(self._time_column), schema, self._registry)
+        return self._compiled_large
 
     def _rows(self, stream: ArroyoSchema) -> ArroyoSchema:
         """What waits for the watermark."""
@@ -230,3 +240,10 @@ class WindowFunction(ArrowOperator):
             ) from error
         if pa.types.is_null(compiled.fields[0].type):
             raise ConfigError("the expression is NULL, without a type; cast it", field=expression.field, value=original)
+
+
+def _cast(columns: Sequence[Any], fields: Sequence[pa.Field]) -> list[Any]:
+    return [
+        column if column.type == field.type else column.cast(field.type)
+        for column, field in zip(columns, fields, strict=True)
+    ]

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from arroyo_core.state import one_chunk
 from arroyo_std.columns import normal_type
 
 Codes = npt.NDArray[np.int64]
@@ -49,8 +50,8 @@ class Groups:
         self._first_rows: Codes | None = None
 
     @classmethod
-    def of_columns(cls, columns: Sequence[pa.Array], rows: int) -> Groups:
-        """Group rows by equal values, numbered by first appearance.
+    def of_columns(cls, columns: Sequence[Any], rows: int) -> Groups:
+        """Group rows by equal values of arrays or chunked columns, numbered by first appearance.
 
         Null equals null, NaN equals NaN, and -0.0 equals 0.0.
         """
@@ -162,8 +163,9 @@ class Groups:
         return pa.array(places, mask=places < 0)
 
 
-def encode_values(column: pa.Array) -> tuple[Codes, int]:
-    """A number for each value, by first appearance, and how many there are."""
+def encode_values(column: Any) -> tuple[Codes, int]:
+    """A number for each value of an array or a chunked column, by first appearance, and how many there are."""
+    column = one_chunk(column)
     kind = column.type
     if pa.types.is_struct(kind):
         codes, count = encode_values(column.is_null())

@@ -101,7 +101,7 @@ class AsofJoin(TimedJoin):
             mine = np.flatnonzero(place == number)
             for start in range(0, len(mine), OUTPUT_ROWS):
                 chunk = mine[start : start + OUTPUT_ROWS]
-                yield self.layout.matched(rows, chunk, found.batch, row[chunk], [])
+                yield from self.layout.matched(rows, chunk, found.batch, row[chunk], [])
         if self.settings.type.keeps[LEFT]:
             yield self.layout.padded(LEFT, rows.filter(pa.array(place < 0)), [])
 

@@ -14,17 +14,16 @@ from arroyo_core.api.updating import make_updates, retract_mask, row_ids, with_u
 from arroyo_std.aggregates.groups import Codes
 from arroyo_std.joins.keyed import DistinctKeys, Found, KeyedTable, Rewrite
 from arroyo_std.joins.layout import LEFT, RIGHT, SIDE_NAMES, JoinLayout, JoinSettings, JoinType, Mask, Rows, Side
-from arroyo_std.joins.net_change import comparable, derive_net_change
-from arroyo_std.joins.pairs import OUTPUT_ROWS, shared_codes
+from arroyo_std.joins.net_change import derive_net_change
+from arroyo_std.joins.pairs import pairs_at_once
 from arroyo_std.joins.timed import TimedJoin
+from arroyo_std.large_rows import concat, join_rows
+from arroyo_std.row_values import group_rows
 from arroyo_std.windows.times import TIME_TYPE, Times, time_array
 from arroyo_std.windows.windowed import UNLIMITED
 
 #: In the table of a side whose rows come out without a match: whether the row did, and has not been taken back.
 PADDED = "_padded"
-
-#: Pairs of wide rows are sent in batches of about so much.
-OUTPUT_BYTES = 64 << 20
 
 _UNLIMITED_US = UNLIMITED // UNLIMITED.resolution
 
@@ -127,26 +126,34 @@ class HistoryJoin(TimedJoin):
         collector: ArrowCollector,
     ) -> None:
         names = self.layout.sides[index].schema.names
-        own = self._tables[index].find(keys)
-        codes, stored_codes = shared_codes(
-            [comparable(rows.column(name)) for name in names], [comparable(own.batch.column(name)) for name in names]
-        )
-        net = derive_net_change(codes, is_retract, stored_codes)
+        # What the side has of a key may be more than one batch can hold.
+        parts = self._tables[index].find_parts(keys)
+        everything = join_rows([rows, *(found.batch.select(names) for found in parts)])
+        codes = group_rows(everything.columns, everything.num_rows).codes
+        net = derive_net_change(codes[: rows.num_rows], is_retract, codes[rows.num_rows :])
         if net.unknown:
             ctx.count("unknown_retractions", net.unknown)
-        is_removed = np.zeros(len(own.codes), dtype=np.bool_)
+        is_removed = np.zeros(everything.num_rows - rows.num_rows, dtype=np.bool_)
         is_removed[net.removed] = True
+        masks = np.split(is_removed, np.cumsum([len(found.codes) for found in parts])[:-1]) if parts else []
+        changes = [
+            Rewrite(found=found, is_changed=mask, is_kept=~mask, after=found.batch)
+            for found, mask in zip(parts, masks, strict=True)
+        ]
         if is_removed.any():
-            change = Rewrite(found=own, is_changed=is_removed, is_kept=~is_removed, after=own.batch)
-            self._tables[index].rewrite([change])
+            self._tables[index].rewrite(changes)
+        stored_codes = np.concatenate([np.empty(0, np.int64), *(found.codes for found in parts)])
         self._meet(
             index,
             keys,
             added=rows.take(pa.array(net.added)),
             added_codes=keys.codes[net.added],
-            removed=own.batch.filter(pa.array(is_removed)),
-            removed_codes=own.codes[is_removed],
-            left_over=own.counts() - np.bincount(own.codes[is_removed], minlength=keys.count),
+            # No more than came to be taken back.
+            removed=concat([change.found.batch.filter(pa.array(change.is_changed)) for change in changes])
+            if is_removed.any()
+            else None,
+            removed_codes=stored_codes[is_removed],
+            left_over=np.bincount(stored_codes[~is_removed], minlength=keys.count),
             collector=collector,
         )
 
@@ -219,13 +226,12 @@ class HistoryJoin(TimedJoin):
 
     def _matched(self, index: int, rows: pa.RecordBatch, codes: Codes, found: Found) -> Iterator[pa.RecordBatch]:
         times = self._tables[index].times(rows)
-        wide_rows = OUTPUT_BYTES * found.batch.num_rows // max(1, found.batch.nbytes)
-        for mine, theirs in found.ranges(codes).chunks(max(1, min(OUTPUT_ROWS, wide_rows))):
+        for mine, theirs in found.ranges(codes).chunks(pairs_at_once(rows, found.batch)):
             added = [time_array(np.maximum(times[mine], found.times[theirs]))] if _has_time(self.layout) else []
             if index == LEFT:
-                yield self.layout.matched(rows, mine, found.batch, theirs, added)
+                yield from self.layout.matched(rows, mine, found.batch, theirs, added)
             else:
-                yield self.layout.matched(found.batch, theirs, rows, mine, added)
+                yield from self.layout.matched(found.batch, theirs, rows, mine, added)
 
     def _padded(self, index: int, rows: pa.RecordBatch) -> pa.RecordBatch:
         times = [time_array(self._tables[index].times(rows))] if _has_time(self.layout) else []

@@ -12,7 +12,7 @@ from arroyo_core.api import END_OF_TIME_US, ArrowCollector, ArroyoSchema, Operat
 from arroyo_core.api.updating import refuse_updating
 from arroyo_std.joins.keyed import DistinctKeys, Found, KeyedTable
 from arroyo_std.joins.layout import LEFT, JoinLayout, JoinSettings, Mask
-from arroyo_std.joins.pairs import Ranges, TimeIndex
+from arroyo_std.joins.pairs import Ranges, TimeIndex, pairs_at_once
 from arroyo_std.joins.pending import PendingRows
 from arroyo_std.joins.timed import TimedJoin, emit, need_event_times
 from arroyo_std.setting_texts import signed_duration_text
@@ -140,13 +140,13 @@ class IntervalJoin(TimedJoin):
     def _matched(
         self, index: int, rows: pa.RecordBatch, times: Times, found: Found, by_time: TimeIndex, ranges: Ranges
     ) -> Iterator[pa.RecordBatch]:
-        for mine, places in ranges.chunks():
+        for mine, places in ranges.chunks(pairs_at_once(rows, found.batch)):
             theirs = by_time.order[places]
             added = [time_array(np.maximum(times[mine], found.times[theirs]))]
             if index == LEFT:
-                yield self.layout.matched(rows, mine, found.batch, theirs, added)
+                yield from self.layout.matched(rows, mine, found.batch, theirs, added)
             else:
-                yield self.layout.matched(found.batch, theirs, rows, mine, added)
+                yield from self.layout.matched(found.batch, theirs, rows, mine, added)
 
     def _send_alone(
         self, index: int, rows: pa.RecordBatch, times: Times, is_alone: Mask, collector: ArrowCollector

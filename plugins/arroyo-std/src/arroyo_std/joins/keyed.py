@@ -85,12 +85,11 @@ class KeyedTable:
         """Every row, in no particular order, in batches that can hold them."""
         return self._view.get_all_parts()
 
-    def find(self, keys: DistinctKeys) -> Found:
-        """The rows of each key; the columns are those of any side, in the order of `on`."""
-        return self._found(self._view.lookup(self._queries(keys)), keys)
-
     def find_parts(self, keys: DistinctKeys) -> Sequence[Found]:
-        """What `find` gives, one after the other in parts: keys may have more rows than one batch can hold."""
+        """The rows of each key, one after the other in parts: keys may have more rows than one batch can hold.
+
+        The columns of the keys are those of any side, in the order of `on`.
+        """
         return [self._found(matches, keys) for matches in self._view.lookup_parts(self._queries(keys))]
 
     def times(self, rows: pa.RecordBatch) -> Rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
@@ -15,7 +15,9 @@ from arroyo_core.api import ArroyoSchema
 from arroyo_core.api.hashing import is_hashable
 from arroyo_core.api.updating import UPDATING_META, is_updating
 from arroyo_core.errors import ConfigError
+from arroyo_core.state import take_in_parts
 from arroyo_std.columns import check_column, normal_type
+from arroyo_std.large_rows import Rows as LargeRows
 
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]
@@ -145,11 +147,20 @@ class JoinLayout:
         return ArroyoSchema(self.schema, timestamp_column, tuple(renamed[key] for key in keys) if is_keyed else None)
 
     def matched(
-        self, left: pa.RecordBatch, left_rows: Rows, right: pa.RecordBatch, right_rows: Rows, added: Sequence[pa.Array]
-    ) -> pa.RecordBatch:
-        """Pairs of rows, side by side."""
-        taken = [*self._take(LEFT, left, left_rows), *self._take(RIGHT, right, right_rows), *added]
-        return pa.RecordBatch.from_arrays(taken, schema=self.schema)
+        self, left: LargeRows, left_rows: Rows, right: LargeRows, right_rows: Rows, added: Sequence[pa.Array]
+    ) -> Iterator[pa.RecordBatch]:
+        """Pairs of rows, side by side: in one batch, or in several where it cannot hold them."""
+        try:
+            taken = [*self._take(LEFT, left, left_rows), *self._take(RIGHT, right, right_rows), *added]
+        except pa.ArrowInvalid:
+            # A few rows are much wider than the others, or one of them has many matches.
+            half = len(left_rows) // 2
+            if half == 0:
+                raise
+            for part in (slice(None, half), slice(half, None)):
+                yield from self.matched(left, left_rows[part], right, right_rows[part], [each[part] for each in added])
+            return
+        yield pa.RecordBatch.from_arrays(taken, schema=self.schema)
 
     def padded(self, index: int, batch: pa.RecordBatch, added: Sequence[pa.Array]) -> pa.RecordBatch:
         """Rows of one side, with NULLs for the columns of the other."""
@@ -160,9 +171,11 @@ class JoinLayout:
         columns = [*mine, *nulls] if index == LEFT else [*nulls, *mine]
         return pa.RecordBatch.from_arrays([*columns, *added], schema=self.schema)
 
-    def _take(self, index: int, batch: pa.RecordBatch, rows: Rows) -> list[pa.Array]:
+    def _take(self, index: int, side: LargeRows, rows: Rows) -> list[pa.Array]:
+        if isinstance(side, pa.Table):
+            return [column.combine_chunks() for column in take_in_parts(side.select(self.columns[index]), rows).columns]
         wanted = pa.array(rows)
-        return [batch.column(name).take(wanted) for name in self.columns[index]]
+        return [side.column(name).take(wanted) for name in self.columns[index]]
 
 
 def check_keys(on: Sequence[KeyPair], left: pa.Schema, right: pa.Schema) -> None:

@@ -123,7 +123,9 @@ class LookupJoin(ArrowOperator):
             if not is_same.all():
                 mine, theirs = mine[is_same], theirs[is_same]
             has_match[mine] = True
-            yield self._layout.matched(rows, mine, index.rows, theirs, [each.take(pa.array(mine)) for each in meta])
+            yield from self._layout.matched(
+                rows, mine, index.rows, theirs, [each.take(pa.array(mine)) for each in meta]
+            )
         if self._settings.type.keeps[LEFT] and not has_match.all():
             alone = pa.array(~has_match)
             yield self._layout.padded(LEFT, rows.filter(alone), [each.filter(alone) for each in meta])

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from arroyo_core.api import LookupTable
 from arroyo_core.api.hashing import Hashes, hash_columns
+from arroyo_core.api.policy import current_policy
 from arroyo_core.api.units import format_bytes
 from arroyo_core.errors import ConfigError, DataError, ExternalError
 from arroyo_std.columns import check_column, check_unique, nearest, normal_type
@@ -55,6 +56,7 @@ class TableSource(LookupTable):
 
         Raises `ConfigError` if there are not these columns, `ExternalError` where the files cannot be read.
         """
+        current_policy().check_url(self.path, field="table.path")
         try:
             found = self._dataset().schema
         except (OSError, ValueError, ImportError) as error:

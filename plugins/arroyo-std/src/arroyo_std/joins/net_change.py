@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from arroyo_std.aggregates.groups import Codes
 from arroyo_std.joins.layout import Mask, Rows
 from arroyo_std.joins.pairs import Ranges
-from arroyo_std.row_values import is_nested, value_hashes
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +47,3 @@ def derive_net_change(codes: Codes, is_retract: Mask, stored_codes: Codes) -> Ne
         removed=stored_order[removed],
         unknown=int(unknown.sum()),
     )
-
-
-def comparable(column: pa.Array) -> pa.Array:
-    """Values that can be told apart by kernels; lists and maps, which cannot, by a 64-bit hash."""
-    return pa.array(value_hashes(column)) if is_nested(column.type) else column

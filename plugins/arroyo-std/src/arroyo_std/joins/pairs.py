@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from arroyo_std import large_rows
 from arroyo_std.aggregates.groups import Codes, Groups
 from arroyo_std.joins.layout import Mask, Rows
 
-#: Pairs of one output batch, about: one row with more matches still comes in one batch.
+#: Pairs of one output batch.
 OUTPUT_ROWS = 65_536
 
 
@@ -27,20 +29,31 @@ class Ranges:
         return self.count > 0
 
     def chunks(self, limit: int = OUTPUT_ROWS) -> Iterator[tuple[Rows, Rows]]:
-        """All pairs (row, match), about `limit` at a time, so that a popular key does not fill the memory."""
+        """All pairs (row, match), at most `limit` at a time, so that a popular key does not fill the memory."""
         ends = np.cumsum(self.count)
         total = int(ends[-1]) if len(ends) else 0
-        done, start = 0, 0
-        while done < total:
-            end = max(int(np.searchsorted(ends, done + limit, side="right")), start + 1)
-            yield _expand(np.arange(start, end), self.first[start:end], self.count[start:end])
-            done, start = int(ends[end - 1]), end
+        for done in range(0, total, limit):
+            until = min(done + limit, total)
+            start, last = int(np.searchsorted(ends, done, side="right")), int(np.searchsorted(ends, until, side="left"))
+            first, count = self.first[start : last + 1].copy(), self.count[start : last + 1].copy()
+            # The first row may have had some of its pairs before, the last may have more.
+            sent = int(count[0] - (ends[start] - done))
+            first[0] += sent
+            count[0] -= sent
+            count[-1] -= int(ends[last]) - until
+            yield _expand(np.arange(start, last + 1), first, count)
 
 
-def shared_codes(left: Sequence[pa.Array], right: Sequence[pa.Array]) -> tuple[Codes, Codes]:
+def pairs_at_once(left: large_rows.Rows, right: large_rows.Rows) -> int:
+    """How many pairs of such rows make a batch of moderate size."""
+    width: int = sum(side.nbytes // max(1, side.num_rows) for side in (left, right))
+    return max(1, min(OUTPUT_ROWS, large_rows.OUTPUT_BYTES // max(1, width)))
+
+
+def shared_codes(left: Sequence[Any], right: Sequence[Any]) -> tuple[Codes, Codes]:
     """A number for each row of both sides: the same exactly where all columns are equal (NULL equals NULL here)."""
     rows = len(left[0])
-    columns = [pa.concat_arrays([mine, theirs]) for mine, theirs in zip(left, right, strict=True)]
+    columns = [_joined(mine, theirs) for mine, theirs in zip(left, right, strict=True)]
     codes = Groups.of_columns(columns, rows + len(right[0])).codes
     return codes[:rows], codes[rows:]
 
@@ -79,3 +92,10 @@ def _expand(rows: Rows, first: Rows, count: Rows) -> tuple[Rows, Rows]:
     ends = np.cumsum(count)
     within = np.arange(int(ends[-1])) - np.repeat(ends - count, count)
     return np.repeat(rows, count), np.repeat(first, count) + within
+
+
+def _joined(left: Any, right: Any) -> Any:
+    chunks = [
+        chunk for each in (left, right) for chunk in (each.chunks if isinstance(each, pa.ChunkedArray) else [each])
+    ]
+    return pa.concat_arrays(chunks) if len(chunks) == 2 else pa.chunked_array(chunks)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from arroyo_std.joins.layout import Mask
-from arroyo_std.whole_groups import is_large
+from arroyo_std.large_rows import is_large
 from arroyo_std.windows.times import Times
 
 #: So many parts are merged into one: each is looked at whenever the watermark passes its first row.

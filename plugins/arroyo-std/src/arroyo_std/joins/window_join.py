@@ -13,9 +13,9 @@ from arroyo_core.api.units import format_duration_us
 from arroyo_core.api.updating import refuse_updating
 from arroyo_core.errors import ConfigError
 from arroyo_std.joins.layout import LEFT, RIGHT, SIDE_NAMES, JoinLayout, JoinSettings, KeyPair, Mask, Side
-from arroyo_std.joins.pairs import equal_ranges, shared_codes
+from arroyo_std.joins.pairs import equal_ranges, pairs_at_once, shared_codes
 from arroyo_std.joins.timed import TimedJoin, emit, need_event_times
-from arroyo_std.whole_groups import concat, split_groups
+from arroyo_std.large_rows import Rows, cut_batches, join_rows, split_groups
 from arroyo_std.windows.layout import WINDOW_COLUMNS, WINDOW_END, WINDOW_START, WINDOW_TIME
 from arroyo_std.windows.times import TIME_TYPE, Times, floor_to_grid, time_array, times_us
 
@@ -124,15 +124,15 @@ class WindowJoin(TimedJoin):
         if any(due):
             names = [self._equal_columns(index) for index in (LEFT, RIGHT)]
             for left, right in split_groups(due, names):
-                emit(self._joined(self._one_batch(LEFT, left), self._one_batch(RIGHT, right)), collector)
+                emit(self._joined(self._all_rows(LEFT, left), self._all_rows(RIGHT, right)), collector)
         return until_us
 
-    def _one_batch(self, index: int, parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    def _all_rows(self, index: int, parts: Sequence[pa.RecordBatch]) -> Rows:
         if not parts:
             return pa.RecordBatch.from_pylist([], schema=self.table_schema(self.layout.sides[index]).schema)
-        return concat(parts)
+        return join_rows(parts)
 
-    def _joined(self, left: pa.RecordBatch, right: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    def _joined(self, left: Rows, right: Rows) -> Iterator[pa.RecordBatch]:
         codes = list(
             shared_codes(
                 [left.column(name) for name in self._equal_columns(LEFT)],
@@ -146,26 +146,27 @@ class WindowJoin(TimedJoin):
                 codes[index] = np.where(is_null, -1 - index, codes[index])
         order = np.argsort(codes[RIGHT], kind="stable")
         ranges = equal_ranges(codes[LEFT], codes[RIGHT][order])
-        for left_rows, places in ranges.chunks():
-            window = self._window_of(left.take(pa.array(left_rows)))
-            yield self.layout.matched(left, left_rows, right, order[places], window)
+        windows = left.select([LAST_MOMENT, *([WINDOW_START] if self._window.size_us is None else [])])
+        for left_rows, places in ranges.chunks(pairs_at_once(left, right)):
+            window = self._window_of(windows.take(pa.array(left_rows)))
+            yield from self.layout.matched(left, left_rows, right, order[places], window)
         is_alone = (~ranges.has_match, ~np.isin(codes[RIGHT], codes[LEFT]))
         for index, rows in enumerate((left, right)):
             if self.settings.type.keeps[index] and is_alone[index].any():
-                alone = rows.filter(pa.array(is_alone[index]))
-                yield self.layout.padded(index, alone, self._window_of(alone))
+                for alone in cut_batches(rows.filter(pa.array(is_alone[index]))):
+                    yield self.layout.padded(index, alone, self._window_of(alone))
 
     def _equal_columns(self, index: int) -> list[str]:
         return [*self._compared(self.layout.sides[index]), LAST_MOMENT]
 
-    def _equals_nothing(self, side: Side, rows: pa.RecordBatch) -> Mask | None:
+    def _equals_nothing(self, side: Side, rows: Rows) -> Mask | None:
         return side.null_keys(rows, self._compared(side))
 
     def _compared(self, side: Side) -> list[str]:
         start = [WINDOW_START] if self._window.size_us is None and WINDOW_START not in side.keys else []
         return [*side.keys, *start]
 
-    def _window_of(self, rows: pa.RecordBatch) -> list[pa.Array]:
+    def _window_of(self, rows: Rows) -> list[pa.Array]:
         """The columns that the join adds."""
         last = times_us(rows.column(LAST_MOMENT))
         if self._window.size_us is None:

@@ -9,8 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from arroyo_core.api import ExpiringTimeKeyState
+from arroyo_core.state import cut_rows
+from arroyo_std import large_rows
 from arroyo_std.aggregates.groups import Groups
-from arroyo_std.whole_groups import concat, whole_groups
+from arroyo_std.large_rows import concat, is_large, split_groups
 from arroyo_std.windows.layout import WINDOW_START, WindowLayout
 from arroyo_std.windows.times import Times, times_us
 
@@ -64,7 +66,7 @@ class BinStore:
         self._pending: list[_Run] = []
         self._pending_bytes = 0
         self._merged_bytes = 0
-        self._cache: dict[int, pa.RecordBatch] = {}
+        self._cache: dict[int, list[pa.RecordBatch]] = {}
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Add partial aggregates of this epoch: rows of the layout's `state`."""
@@ -110,21 +112,43 @@ class BinStore:
         for rows in fresh:
             self._view.insert_batch(rows)
 
-    def merge(self, parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-        """One row per key and bin."""
-        return self._merge_rows(concat(parts))
+    def merge(self, parts: Sequence[pa.RecordBatch], names: Sequence[str] | None = None) -> pa.RecordBatch:
+        """One row for each value of the columns `names`, keys and bins by default.
+
+        Where one batch could not hold all rows, they are merged some at a time; raises `DataError` if even the result
+        is too large.
+        """
+        names = self._group_columns if names is None else names
+        if not is_large(parts):
+            return self._merge_rows(concat(parts), names)
+        half = large_rows.BATCH_BYTES // 2
+        held: list[pa.RecordBatch] = []
+        fresh_bytes = 0
+        for part in cut_rows(pa.Table.from_batches(parts), half):
+            if fresh_bytes + part.nbytes > half and held:
+                held, fresh_bytes = [self._merge_rows(concat(held), names)], 0
+            held += part.to_batches()
+            fresh_bytes += part.nbytes
+        return self._merge_rows(concat(held), names)
+
+    def merge_keys(self, parts: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """One row per key, whatever its bins, in as few batches as can hold them."""
+        return self._merge_groups(parts, self._layout.keys)
+
+    def _merge_groups(self, parts: Sequence[pa.RecordBatch], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The same as `merge` in as few batches as can hold all rows; none for none."""
+        for found in split_groups([parts], [names]) if parts else ():
+            yield self.merge(found[0], names)
 
     def _merge_all(self, parts: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
-        """The same in as few batches as can hold all rows; none for none."""
-        return [self._merge_rows(rows) for rows in whole_groups(parts, self._group_columns)] if parts else []
+        return list(self._merge_groups(parts, self._group_columns))
 
-    def _merge_rows(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        names = self._group_columns
+    def _merge_rows(self, rows: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
         groups = Groups.of_columns([rows.column(name) for name in names], rows.num_rows)
         if groups.count == rows.num_rows:
             return rows
         first = pa.array(groups.first_rows())
-        keys = [rows.column(name).take(first) for name in names]
+        keys = [rows.column(name).take(first) for name in self._group_columns]
         states = self._layout.plan.merge(self._layout.states_of(rows), groups)
         return pa.RecordBatch.from_arrays([*keys, *states], schema=self._layout.state.schema)
 
@@ -156,16 +180,12 @@ class BinStore:
     def _read_table(self, starts: Sequence[int]) -> list[pa.RecordBatch]:
         for start in starts:
             if start not in self._cache:
-                batches = self._view.get_batches(start)
-                self._cache[start] = self.merge(batches) if batches else self._empty()
-        return [self._cache[start] for start in starts]
+                self._cache[start] = self._merge_all(self._view.get_batches(start))
+        return [rows for start in starts for rows in self._cache[start]]
 
     def _forget(self, time_us: int) -> None:
         for start in [start for start in self._cache if start < time_us]:
             del self._cache[start]
-
-    def _empty(self) -> pa.RecordBatch:
-        return pa.RecordBatch.from_pylist([], schema=self._layout.state.schema)
 
 
 def _starts(rows: pa.RecordBatch) -> Times:

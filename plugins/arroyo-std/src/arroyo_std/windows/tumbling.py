@@ -14,8 +14,9 @@ import pyarrow as pa
 from arroyo_core.api import ArrowOperator, ArroyoSchema, OperatorContext, Registry
 from arroyo_core.api.units import format_duration_us
 from arroyo_core.state import ColumnRules, timestamp_table_config
+from arroyo_std import large_rows
 from arroyo_std.aggregates.groups import Groups
-from arroyo_std.whole_groups import concat
+from arroyo_std.large_rows import concat, is_large, size_bytes
 from arroyo_std.windows.bins import BinStore
 from arroyo_std.windows.layout import WINDOW_START, WindowLayout
 from arroyo_std.windows.partial import PartialWindow
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 
 BINS_TABLE = "t"
 
-#: Sliding windows are merged together that have so many rows, as far as the ones before tell; one at least.
+#: Sliding windows are merged together that have so many rows, as far as the ones before tell; one at least, and no more
+#: than one batch can hold.
 MERGED_ROWS = 2**18
 
 
@@ -185,14 +187,28 @@ class SlidingWindow(BinnedWindow):
         starts = self.store.starts()
         ends = self._ends(starts, after_us=fired_us, until_us=last_end_us)
         while ends:
-            some, ends = ends[: self._at_once], ends[self._at_once :]
+            some = ends[: self._at_once]
             bins = starts[bisect_left(starts, some[0] - grid.size_us) : bisect_left(starts, some[-1])]
             parts = self.store.read(bins)
-            rows = concat(parts)
-            yield self._merge_windows(layout, rows, first_us=some[0], last_us=some[-1], progress=progress)
-            window_rows = rows.num_rows // len(bins) * (grid.size_us // grid.slide_us)
-            self._at_once = max(1, MERGED_ROWS // max(1, window_rows))
+            size = size_bytes(parts)
+            if len(some) > 1 and size * min(len(some), grid.size_us // grid.slide_us) > large_rows.BATCH_BYTES:
+                # These are larger than the ones before.
+                self._at_once = 1
+                continue
+            ends = ends[len(some) :]
+            # Of one window, which bin a row is in does not matter.
+            for rows in self.store.merge_keys(parts) if is_large(parts) else [concat(parts)]:
+                yield self._merge_windows(layout, rows, first_us=some[0], last_us=some[-1], progress=progress)
+            self._at_once = self._fitting(sum(part.num_rows for part in parts) // len(bins), size // len(bins))
         self.store.drop_before(last_end_us - grid.size_us + grid.slide_us)
+
+    def _fitting(self, bin_rows: int, bin_bytes: int) -> int:
+        """How many windows are merged together, of bins like these."""
+        bins = self._grid.size_us // self._grid.slide_us
+        by_rows = MERGED_ROWS // max(1, bin_rows * bins)
+        # Each row is copied once for each of its windows; twice as much to be safe.
+        by_bytes = large_rows.BATCH_BYTES // max(1, 2 * bin_bytes * bins)
+        return max(1, min(by_rows, by_bytes))
 
     def _ends(self, starts: list[int], *, after_us: int, until_us: int) -> list[int]:
         """The ends of windows that have rows and are due, in order."""
