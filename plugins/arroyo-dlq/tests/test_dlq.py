@@ -16,81 +16,12 @@ from arroyo_testing import run_in_process
 from arroyo_core.cli.main import main
 from arroyo_core.runtime.local import LocalExecutor
 
-PIPELINE = """\
-name: shares
-parallelism: 2
-checkpoint: {{url: {folder}/state}}
-nodes:
-  - id: orders
-    operator: filesystem.source
-    config: {{path: "{folder}/orders.json", schema: {{n: int64, name: string, at: timestamp}}, event_time_field: at}}
-  - id: shared
-    operator: std.project
-    inputs: [orders]
-    config: {{keep: [name, at], expressions: {{share: "{share}"}}, on_error: dead_letter}}
-  - id: even
-    operator: std.filter
-    inputs: [shared]
-    config: {{predicate: "100 % share >= 0", on_error: dead_letter}}
-  - id: out
-    operator: filesystem.sink
-    inputs: [even]
-    config: {{path: "{folder}/out"}}
-  - id: bad
-    operator: std.union
-    inputs: [shared.errors, late.errors]
-  - id: dead
-    operator: filesystem.sink
-    inputs: [bad]
-    config: {{path: "{folder}/dead"}}
-  - id: dead_shares
-    operator: filesystem.sink
-    inputs: [even.errors]
-    config: {{path: "{folder}/dead"}}
-  - id: late
-    operator: std.filter
-    inputs: [orders]
-    config: {{predicate: "n > -1", on_error: dead_letter}}
-  - {{id: nothing, operator: std.blackhole, inputs: [late]}}
-"""
-#: 0 has no share; a share of 0 cannot be divided by.
-BROKEN, FIXED, ZERO = "12 / n", "CASE WHEN n = 0 THEN 1 ELSE 12 / n END", "CASE WHEN n = 0 THEN 0 ELSE 12 / n END"
+from .support.shop import BROKEN, FIXED, GOOD, REPLAYED, ZERO, Shop, outage
 
 
 @pytest.fixture
 def shop(tmp_path):
-    """A pipeline that has run, and left three dead letters of node `shared`."""
-    numbers = [1, 0, 2, 0, 3, 4, 0]
-    lines = [json.dumps({"n": n, "name": f"order {i}", "at": f"2026-01-01T00:00:0{i}Z"}) for i, n in enumerate(numbers)]
-    (tmp_path / "orders.json").write_text("\n".join(lines) + "\n")
-    shop = Shop(tmp_path)
-    run_in_process(shop.file)
-    return shop
-
-
-class Shop:
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.file = folder / "shares.yaml"
-        self.dead = str(folder / "dead")
-        self.write()
-
-    def write(self, share: str = BROKEN, **changes: str) -> None:
-        text = PIPELINE.format(folder=self.folder, share=share)
-        for old, new in changes.items():
-            text = text.replace(old, new)
-        self.file.write_text(text)
-
-    def out(self, folder: str = "out") -> Counter[tuple[str, int]]:
-        paths = [path for path in (self.folder / folder).glob("**/*.parquet") if "_" not in path.parts[-2]]
-        return Counter((row["name"], row["share"]) for path in paths for row in pq.read_table(path).to_pylist())
-
-    def replay(self, *arguments: str) -> int:
-        return main(["dlq", "replay", self.dead, "--pipeline", str(self.file), "--in-process", *arguments])
-
-
-GOOD = {("order 0", 12): 1, ("order 2", 6): 1, ("order 4", 4): 1, ("order 5", 3): 1}
-REPLAYED = {("order 1", 1): 1, ("order 3", 1): 1, ("order 6", 1): 1}
+    return Shop.that_has_run(tmp_path)
 
 
 def show(shop: Shop, capsys, *arguments: str) -> list[dict]:
@@ -218,7 +149,7 @@ def test_a_dry_run_changes_nothing(shop, capsys):
 def test_a_replay_that_fails_is_gone_on_with(shop, capsys, monkeypatch):
     shop.write(FIXED)
     with monkeypatch.context() as patch:
-        patch.setattr(LocalExecutor, "run_epoch", _outage)
+        patch.setattr(LocalExecutor, "run_epoch", outage)
         assert shop.replay() == 1
     assert "the store is away" in capsys.readouterr().err
     assert main(["dlq", "ls", shop.dead]) == 0
@@ -230,10 +161,6 @@ def test_a_replay_that_fails_is_gone_on_with(shop, capsys, monkeypatch):
     assert shop.replay() == 0
     assert "replay 1: went on with 3 letters of 'shared'" in capsys.readouterr().out
     assert shop.out() == {**GOOD, **REPLAYED}
-
-
-def _outage(*_: object) -> None:
-    raise IsADirectoryError("the store is away")
 
 
 def test_letters_of_a_renamed_pipeline_and_node_are_taken_by_name(shop, capsys):
@@ -319,7 +246,7 @@ def test_files_that_are_no_letters_are_named(shop, capsys):
 def test_a_letter_file_that_changed_since_the_claim_is_refused(shop, capsys, monkeypatch):
     shop.write(FIXED)
     with monkeypatch.context() as patch:
-        patch.setattr(Replayer, "_store", _outage)
+        patch.setattr(Replayer, "_store", outage)
         assert shop.replay() == 1
     (file,) = (shop.folder / "dead").glob("part-*.parquet")
     data = file.read_bytes()

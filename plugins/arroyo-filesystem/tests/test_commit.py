@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -218,3 +219,28 @@ def test_restarted_sink_commits_what_the_dead_driver_staged(files: Any, folder: 
         harness.restore()
         harness.commit(staged)
     assert files.read(folder).equals(table)
+
+
+class TestOtherUsers:
+    @pytest.fixture(autouse=True)
+    def usual_umask(self):
+        before = os.umask(0o022)
+        yield
+        os.umask(before)
+
+    def test_staged_rows_are_for_this_user_alone_and_committed_ones_follow_the_umask(self, tmp_path):
+        location = open_location(str(tmp_path / "out"), {}, field="path")
+        staged = Staging(location, task(), 1, state_id=STATE).begin(prefix="part", extension="txt")
+        staged.close(0)
+        folder = Path(staged.path).parent
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert stat.S_IMODE(Path(staged.path).stat().st_mode) == 0o644
+        assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o755
+
+    def test_the_group_of_a_folder_that_it_shares_reads_staged_rows(self, tmp_path):
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out").chmod(0o2775)
+        location = open_location(str(tmp_path / "out"), {}, field="path")
+        staged = Staging(location, task(), 1, state_id=STATE).begin(prefix="part", extension="txt")
+        staged.close(0)
+        assert stat.S_IMODE(Path(staged.path).parent.stat().st_mode) == 0o2770

@@ -90,7 +90,7 @@ def test_settings_that_say_nothing_stay_as_they_are():
         ({"schema": "[" * 100_000}, "schema", "the schema is not JSON"),
         ({"schema": "true"}, "schema", "is a JSON object"),
         ({"schema_file": "no/such/file"}, "schema_file", r"cannot read /.*no/such/file: No such file"),
-        ({"schema_file": "/dev/null"}, "schema_file", "the file is empty"),
+        ({"schema_file": "/dev/null"}, "schema_file", "it is not a regular file"),
         ({"schema": "{}", "schema_file": "x"}, "schema_file", "exclude each other"),
         ({"framing": "confluent"}, "registry", "needs a registry"),
         ({"framing": "single_object"}, "framing", "no framing 'single_object'"),
@@ -102,6 +102,12 @@ def test_a_mistake_in_the_settings_has_its_place(format: Any, settings: dict[str
     with pytest.raises(ConfigError, match=message) as raised:
         choose(format, **settings)
     assert raised.value.field == f"format.{field}"
+
+
+def test_an_empty_schema_file_is_a_mistake(tmp_path: Path):
+    (tmp_path / "empty.json").touch()
+    with pytest.raises(ConfigError, match="the file is empty"):
+        choose(JsonFormat(), schema_file=str(tmp_path / "empty.json"))
 
 
 def test_without_any_schema_columns_are_to_be_declared(registry: RegistryState):

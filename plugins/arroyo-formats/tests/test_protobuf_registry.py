@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from arroyo_formats.protobuf import compiling
 from arroyo_formats.protobuf.format import ProtobufFormat
 
-from arroyo_core.errors import ConfigError
+from arroyo_core.errors import ConfigError, ExternalError
 
 from .support.formats_in_tests import choose, read, written
 from .support.registry_server import RegistryState
@@ -101,6 +103,22 @@ def test_messages_of_another_type_or_of_no_schema_are_bad(registry: RegistryStat
         (7, "ends within the place of its message type"),
         (8, "has 2 bytes: too short for the number of a schema"),
     ]
+
+
+@pytest.mark.parametrize("code", [-9, 1])
+def test_messages_are_not_bad_because_the_compiler_failed(
+    registry: RegistryState, order: Path, monkeypatch: pytest.MonkeyPatch, code: int
+):
+    mine = registry.add("s", TEXT, kind="PROTOBUF")
+    choice = choose(ProtobufFormat(), schema_file=str(order), message="acme.Order", registry={"url": registry.url})
+    messages = [b"\0" + mine.to_bytes(4, "big") + b"\x02\x02\x08\x07"]
+    reader = choice.reader(choice.schema(None))
+    with monkeypatch.context() as patch:
+        failed = subprocess.CompletedProcess([], code, stdout="", stderr="Traceback (most recent call last):")
+        patch.setattr(compiling.subprocess, "run", lambda *_args, **_settings: failed)
+        with pytest.raises(ExternalError, match=r"the compiler of \.proto files failed"):
+            reader.read(messages)
+    assert reader.read(messages).bad == []
 
 
 def test_imports_are_registered_under_their_paths_and_found_again(registry: RegistryState, tmp_path: Path):

@@ -10,16 +10,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, pairwise
 
 import msgspec
 
 from arroyo_core.errors import ArroyoError, Domain
 from arroyo_core.state import StorageProvider
+from arroyo_core.state.storage import StoredFile
+from arroyo_dlq.letters import is_letter_path
 
 FOLDER = "_replays"
-_CLAIM = re.compile(rf"{FOLDER}/([0-9]{{5,}})/claim\.json")
-_DONE = re.compile(rf"{FOLDER}/([0-9]{{5,}})/done\.json")
+_CLAIM = re.compile(rf"{FOLDER}/([0-9]{{5,18}})/claim\.json")
+_DONE = re.compile(rf"{FOLDER}/([0-9]{{5,18}})/done\.json")
+#: A claim of ten million letters that are no neighbours has less.
+MAX_CLAIM_BYTES = 256 << 20
 
 
 class ReplayError(ArroyoError):
@@ -35,9 +39,25 @@ class ClaimedFile(msgspec.Struct, frozen=True):
     size_bytes: int
     ranges: list[tuple[int, int]]
 
+    def places(self, letters: int) -> list[int]:
+        """The places in a file of so many letters. What is read of a claim may say anything."""
+        return list(chain.from_iterable(range(start, min(stop, letters)) for start, stop in self.ranges))
+
     @property
-    def places(self) -> list[int]:
-        return list(chain.from_iterable(range(start, stop) for start, stop in self.ranges))
+    def letters(self) -> int:
+        return sum(stop - start for start, stop in self.ranges)
+
+    @property
+    def end(self) -> int:
+        """The place behind the last letter."""
+        return self.ranges[-1][1] if self.ranges else 0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is as a replay writes it: a path of letters, and ranges that are sorted and apart."""
+        ends = [0, *chain.from_iterable(self.ranges)]
+        is_sorted = all(first <= second for first, second in pairwise(ends))
+        return is_letter_path(self.path) and is_sorted and all(start < stop for start, stop in self.ranges)
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -56,7 +76,13 @@ class Claim(msgspec.Struct, frozen=True):
 
     @property
     def letters(self) -> int:
-        return sum(stop - start for file in self.files for start, stop in file.ranges)
+        return sum(file.letters for file in self.files)
+
+    def is_plain(self, number: int) -> bool:
+        """Whether it is as a replay writes it in the folder of a number."""
+        paths = {file.path for file in self.files}
+        is_once = len(paths) == len(self.files)
+        return self.number == number and is_once and all(file.is_plain for file in self.files)
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -82,26 +108,27 @@ class Replays:
     def next_number(self) -> int:
         return max(self.claims, default=0) + 1
 
-    def claimed(self, path: str) -> frozenset[int]:
-        """The places of a file that some replay has."""
-        return self._places(path, self.claims.values())
+    def claimed(self, path: str, letters: int) -> frozenset[int]:
+        """The places that some replay has of a file with so many letters."""
+        return self._places(path, letters, self.claims.values())
 
-    def replayed(self, path: str) -> frozenset[int]:
-        """The places of a file that a finished replay has."""
-        return self._places(path, (self.claims[number] for number in self.done if number in self.claims))
+    def replayed(self, path: str, letters: int) -> frozenset[int]:
+        """The places that a finished replay has of a file with so many letters."""
+        return self._places(path, letters, (self.claims[number] for number in self.done if number in self.claims))
 
     @staticmethod
-    def _places(path: str, claims: Iterable[Claim]) -> frozenset[int]:
-        return frozenset(
-            place for claim in claims for file in claim.files if file.path == path for place in file.places
-        )
+    def _places(path: str, letters: int, claims: Iterable[Claim]) -> frozenset[int]:
+        files = (file for claim in claims for file in claim.files if file.path == path)
+        return frozenset(chain.from_iterable(file.places(letters) for file in files))
 
 
 def read_replays(storage: StorageProvider) -> Replays:
-    """What a listing says now."""
-    listed = [file.path for file in storage.list(FOLDER)]
-    claims = {int(found[1]): _read(storage, path, Claim) for path in listed if (found := _CLAIM.fullmatch(path))}
-    done = frozenset(int(found[1]) for path in listed if (found := _DONE.fullmatch(path)))
+    """What a listing says now; raises `ReplayError` for a claim that no replay writes."""
+    listed = storage.list(FOLDER)
+    claims = {
+        int(found[1]): _read(storage, file, int(found[1])) for file in listed if (found := _CLAIM.fullmatch(file.path))
+    }
+    done = frozenset(int(found[1]) for file in listed if (found := _DONE.fullmatch(file.path)))
     return Replays(claims, done)
 
 
@@ -133,11 +160,16 @@ def to_ranges(places: Sequence[int]) -> list[tuple[int, int]]:
     return ranges
 
 
-def _read(storage: StorageProvider, path: str, kind: type[Claim]) -> Claim:
+def _read(storage: StorageProvider, stored: StoredFile, number: int) -> Claim:
     try:
-        return msgspec.json.decode(storage.read(path), type=kind)
-    except msgspec.DecodeError as error:
+        if stored.size_bytes > MAX_CLAIM_BYTES:
+            raise msgspec.DecodeError(f"it has {stored.size_bytes} bytes, {MAX_CLAIM_BYTES} are allowed")
+        claim = msgspec.json.decode(storage.read(stored.path), type=Claim)
+        if not claim.is_plain(number):
+            raise msgspec.DecodeError("its number, its paths or its ranges are not those that a replay writes")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ReplayError(
-            f"{storage.url}/{path} is not a claim of a replay ({error}): without it nobody knows which letters were "
-            "replayed, so none is; restore the file"
+            f"{storage.url}/{stored.path} is not a claim of a replay ({error}): without it nobody knows which letters "
+            "were replayed, so none is; restore the file"
         ) from error
+    return claim

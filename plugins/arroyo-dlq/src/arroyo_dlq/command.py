@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from arroyo_core.api.visible import visible
 from arroyo_core.cli.arguments import count
 from arroyo_core.cli.commands import CommandGroup, Commands
 from arroyo_core.cli.exits import OK
@@ -139,7 +140,8 @@ def _ls(args: argparse.Namespace) -> int:
     for claim in replays.broken_off:
         print(f"\nreplay {claim.number} of {claim.node!r} ({claim.letters} letters) was interrupted: {_GO_ON}")
     if found.others:
-        print(f"\n{len(found.others)} files hold no dead letters, such as {found.others[0]}; letters are Parquet files")
+        example = visible(found.others[0])
+        print(f"\n{len(found.others)} files hold no dead letters, such as {example}; letters are Parquet files")
     return OK
 
 
@@ -149,7 +151,7 @@ _GO_ON = "`arroyo dlq replay` goes on with it"
 def _summarize(files: Any, replays: Replays) -> list[_Summary]:
     summaries: dict[tuple[str, str], _Summary] = {}
     for file in files:
-        claimed, replayed = replays.claimed(file.path), replays.replayed(file.path)
+        claimed, replayed = replays.claimed(file.path, file.letters), replays.replayed(file.path, file.letters)
         for place, letter in enumerate(file.provenance.to_pylist()):
             key = (letter["_error_pipeline"] or "?", letter["_error_node"] or "?")
             summary = summaries.setdefault(key, _Summary(*key, operator=letter["_error_operator"] or "?"))
@@ -186,7 +188,7 @@ def _letters(storage: StorageProvider, args: argparse.Namespace) -> Iterator[dic
     """The letters that are asked for, as JSON has them."""
     replays = read_replays(storage)
     for file in find_letters(storage).files:
-        claimed, replayed = replays.claimed(file.path), replays.replayed(file.path)
+        claimed, replayed = replays.claimed(file.path, file.letters), replays.replayed(file.path, file.letters)
         places = [
             place
             for place, letter in enumerate(file.provenance.to_pylist())
@@ -259,16 +261,17 @@ def _say_what_there_is(selection: Selection, storage: StorageProvider) -> None:
     others = {s.pipeline for s in _summarize(files, replays) if s.open}
     others.discard(selection.pipeline)
     if others:
-        print(f"there are letters of other pipelines: {', '.join(sorted(others))}; --job NAME takes them")
+        print(f"there are letters of other pipelines: {visible(', '.join(sorted(others)))}; --job NAME takes them")
 
 
 def _say_what_would_be(replayer: Replayer, selection: Selection, args: argparse.Namespace) -> int:
     for claim in replayer.broken_off(selection):
+        replayer.check_repeated(claim, into=args.into, until=args.until, sink=args.sink)
         print(f"would go on with replay {claim.number}: {_letters_of(claim)}")
     for node, files in replayer.open_letters(selection).items():
         route = Route(into=args.into or node, until=args.until, sink=args.sink)
         replay = replayer.check(route, files)
-        letters = sum(len(file.places) for file in files)
+        letters = sum(file.letters for file in files)
         path = " -> ".join(found.id for found in replay.nodes)
         print(f"would replay {letters} letters of {node!r} through {path}")
         for warning in replay.warnings:

@@ -57,7 +57,7 @@ def find_letters(storage: StorageProvider) -> Letters:
     """Every letter below the URL; what is staged, and what replays keep, is left out."""
     files, others = [], []
     for stored in storage.list_root():
-        if any(part.startswith(("_", ".")) and "=" not in part for part in stored.path.split("/")):
+        if not is_letter_path(stored.path):
             continue
         found = open_letter_file(storage, stored)
         if found is None:
@@ -65,6 +65,12 @@ def find_letters(storage: StorageProvider) -> Letters:
         else:
             files.append(found)
     return Letters(files, others)
+
+
+def is_letter_path(path: str) -> bool:
+    """Whether a path below the URL may be one of letters: not staged, not a replay's, not anywhere else."""
+    parts = path.split("/")
+    return "" not in parts and not any(part.startswith(("_", ".")) and "=" not in part for part in parts)
 
 
 def read_rows(storage: StorageProvider, file: LetterFile) -> pa.Table:
@@ -85,7 +91,11 @@ def is_text_file(path: str) -> bool:
 def open_letter_file(storage: StorageProvider, stored: StoredFile) -> LetterFile | None:
     """A file of letters, without its rows; None if it holds none. Raises `DataError` for one that cannot be read."""
     if is_text_file(stored.path):
-        provenance = _line_provenance(list(_records(storage, stored.path)))
+        records = list(_records(storage, stored.path))
+        try:
+            provenance = _line_provenance(records)
+        except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+            raise DataError(f"{storage.url}/{stored.path}: a line is not a dead letter: {error}") from error
         return LetterFile(path=stored.path, size_bytes=stored.size_bytes, provenance=provenance, row_schema=None)
     if not stored.path.endswith(".parquet"):
         return None
@@ -102,10 +112,14 @@ def _open_parquet(storage: StorageProvider, stored: StoredFile, source: Any) -> 
     schema = pa.schema([*written, *(pa.field(name, pa.string()) for name in folders)])
     if not is_dead_letters(schema):
         return None
+    try:
+        provenance = _with_folders(reader, PROVENANCE, folders).cast(PROVENANCE)
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{storage.url}/{stored.path} has no letters that can be read: {error}") from error
     return LetterFile(
         path=stored.path,
         size_bytes=stored.size_bytes,
-        provenance=_with_folders(reader, PROVENANCE, folders).cast(PROVENANCE),
+        provenance=provenance,
         row_schema=original_schema(schema),
         folders=folders,
     )
@@ -139,7 +153,7 @@ def _records(storage: StorageProvider, path: str) -> Iterator[dict[str, Any]]:
     for number, line in enumerate(storage.read(path).splitlines(), start=1):
         try:
             yield msgspec.json.decode(line, type=dict[str, Any])
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise DataError(f"{storage.url}/{path}:{number} is not a dead letter: {error}") from error
 
 

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from arroyo_core.api import ArroyoSchema
+from arroyo_core.api.urls import absolute_url
 from arroyo_core.pipeline.plan import Plan
 from arroyo_core.plugin import PluginSet
 from arroyo_core.runtime.results import JobResult
@@ -106,19 +107,21 @@ class Replayer:
     ) -> Iterator[Replay]:
         """Go on with replays that were interrupted, then replay what is selected and open; one node after the other.
 
-        The rest is that of `Route`; rows go `into` the node that they failed in, by default. Raises `ReplayError`
-        before a letter is claimed where a replay cannot be right.
+        The rest is that of `Route`; rows go `into` the node that they failed in, by default. What was interrupted must
+        be repeated with the same. Raises `ReplayError` before a letter is claimed where a replay cannot be right.
         """
         found = self.open_letters(selection)
         routes = {node: Route(into=into or node, until=until, sink=sink) for node in found}
         for node, route in routes.items():
             self.check(route, found[node])
-        for claim in self.broken_off(selection):
-            yield self._finish(claim, is_resumed=True)
+        resumed = self.broken_off(selection)
+        chosen = [self.check_repeated(claim, into=into, until=until, sink=sink) for claim in resumed]
+        for claim, route in zip(resumed, chosen, strict=True):
+            yield self._finish(claim, route, is_resumed=True)
         for node, route in routes.items():
             begun = self._begin(selection.pipeline, node, found[node], route)
             if begun is not None:
-                yield self._finish(begun, is_resumed=False)
+                yield self._finish(begun, route, is_resumed=False)
 
     def broken_off(self, selection: Selection) -> list[Claim]:
         """Replays of the selected nodes that did not come to their end."""
@@ -128,6 +131,23 @@ class Replayer:
             if claim.pipeline == selection.pipeline and selection.node in (None, claim.node)
         ]
 
+    def check_repeated(self, claim: Claim, *, into: str | None, until: str | None, sink: str | None) -> Route:
+        """The route of a replay that was interrupted; raises `ReplayError` unless it is the one that is asked for.
+
+        A claim is a file beside the letters: whoever can write there must not choose where rows go.
+        """
+        begun = {"into": claim.into if claim.into != claim.node else None, "until": claim.until, "sink": claim.sink}
+        asked = {"into": into if into != claim.node else None, "until": until, "sink": sink}
+        if any(_spelled(name, begun[name]) != _spelled(name, asked[name]) for name in begun):
+            settings = "".join(f" --{name} {value}" for name, value in begun.items() if value is not None)
+            settings = settings or " no --into, --until and --sink"
+            raise ReplayError(
+                f"replay {claim.number} of {claim.node!r} was begun with{settings}, and interrupted: repeat "
+                "the command with exactly that to go on with it. If nobody of yours began it, remove "
+                f"{self.storage.url}/{folder_of(claim)}"
+            )
+        return Route(into=claim.into, until=until, sink=sink)
+
     def check(self, route: Route, files: Sequence[ClaimedFile]) -> ReplayPlan:
         """Raise `ReplayError` if the letters cannot take this route; reads only."""
         replay = plan_replay(self.plan, self.plugins, route)
@@ -135,11 +155,27 @@ class Replayer:
             _rows(self.storage, file, replay.stream, node=route.into)
         return replay
 
+    def _check_letters(self, claim: Claim) -> None:
+        """Raise `ReplayError` if a claim has letters that are not there, or not of its node."""
+        for claimed in claim.files:
+            file = _open_claimed(self.storage, claimed)
+            found = file.provenance.select(["_error_pipeline", "_error_node"]).take(claimed.places(file.letters))
+            for letter in found.to_pylist():
+                if (letter["_error_pipeline"], letter["_error_node"]) != (claim.pipeline, claim.node):
+                    raise ReplayError(
+                        f"replay {claim.number} has a letter of {self.storage.url}/{claimed.path} that is not of node "
+                        f"{claim.node!r} of pipeline {claim.pipeline!r}: nothing is replayed"
+                    )
+
     def _begin(self, pipeline: str, node: str, files: Sequence[ClaimedFile], route: Route) -> Claim | None:
         """Claim letters of a node, but for those that another replay has by now; None if it has them all."""
         for _ in range(CLAIM_ATTEMPTS):
             replays = read_replays(self.storage)
-            left = [open_part for file in files if (open_part := _without(file, replays.claimed(file.path))).ranges]
+            left = [
+                open_part
+                for file in files
+                if (open_part := _without(file, replays.claimed(file.path, file.end))).ranges
+            ]
             if not left:
                 return None
             claim = Claim(
@@ -156,10 +192,12 @@ class Replayer:
                 return claim
         raise ReplayError(f"{CLAIM_ATTEMPTS} times another replay of {self.storage.url} was faster: try again")
 
-    def _finish(self, claim: Claim, *, is_resumed: bool) -> Replay:
+    def _finish(self, claim: Claim, route: Route, *, is_resumed: bool) -> Replay:
         """Everything after the claim; may run again after a crash at any point of itself."""
-        replay = plan_replay(self.plan, self.plugins, Route(into=claim.into, until=claim.until, sink=claim.sink))
+        replay = plan_replay(self.plan, self.plugins, route)
         folder = folder_of(claim)
+        if is_resumed:
+            self._check_letters(claim)
         for number, file in enumerate(claim.files):
             path = f"{folder}/{ROWS}/part-{number:05}.parquet"
             if not self.storage.exists(path):
@@ -190,7 +228,7 @@ def _select(storage: StorageProvider, replays: Replays, selection: Selection) ->
         if file.is_text and selection.node is None:
             continue
         nodes = file.provenance.column("_error_node").to_pylist()
-        claimed = replays.claimed(file.path)
+        claimed = replays.claimed(file.path, file.letters)
         places = [place for place in selection.places(file) if place not in claimed]
         if left is not None:
             places = places[:left]
@@ -202,7 +240,7 @@ def _select(storage: StorageProvider, replays: Replays, selection: Selection) ->
 
 
 def _without(file: ClaimedFile, places: frozenset[int]) -> ClaimedFile:
-    ranges = to_ranges([place for place in file.places if place not in places])
+    ranges = to_ranges([place for place in file.places(file.end) if place not in places])
     return ClaimedFile(path=file.path, size_bytes=file.size_bytes, ranges=ranges)
 
 
@@ -211,16 +249,10 @@ def _rows(storage: StorageProvider, claimed: ClaimedFile, stream: ArroyoSchema, 
     place = f"{storage.url}/{claimed.path}"
     if is_text_file(claimed.path):
         raise ReplayError(f"{place} has lines that never became rows: there is nothing that {node!r} could be given")
-    try:
-        size = storage.size(claimed.path)
-    except MissingFileError as error:
-        raise ReplayError(f"{place} is gone, and a replay that was interrupted needs it: put it back") from error
-    if size != claimed.size_bytes:
-        raise ReplayError(f"{place} is not the file that the replay began with: it has {size} bytes")
-    file = open_letter_file(storage, StoredFile(claimed.path, size))
-    if file is None or file.row_schema is None:
-        raise ReplayError(f"{place} holds no dead letters any more")
+    file = _open_claimed(storage, claimed)
     schema = file.row_schema
+    if schema is None:
+        raise ReplayError(f"{place} holds no dead letters any more")
     missing = [name for name in stream.names if name not in schema.names]
     if missing:
         raise ReplayError(
@@ -233,8 +265,30 @@ def _rows(storage: StorageProvider, claimed: ClaimedFile, stream: ArroyoSchema, 
         # Nothing says in which unit such a number counts, but a cast would not mind.
         if pa.types.is_temporal(column.type) and pa.types.is_integer(found):
             raise ReplayError(f"{misfit}: column {column.name!r} is {found}, not {column.type}")
-    rows = read_rows(storage, file).take(pa.array(claimed.places, pa.int64()))
+    rows = read_rows(storage, file).take(pa.array(claimed.places(file.letters), pa.int64()))
     try:
         return rows.select(stream.names).cast(stream.schema)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError) as error:
         raise ReplayError(f"{misfit}: {error}") from error
+
+
+def _open_claimed(storage: StorageProvider, claimed: ClaimedFile) -> LetterFile:
+    """The file that a claim has letters of; raises `ReplayError` unless it is the one that was claimed."""
+    place = f"{storage.url}/{claimed.path}"
+    try:
+        size = storage.size(claimed.path)
+    except MissingFileError as error:
+        raise ReplayError(f"{place} is gone, and a replay that was interrupted needs it: put it back") from error
+    if size != claimed.size_bytes:
+        raise ReplayError(f"{place} is not the file that the replay began with: it has {size} bytes")
+    file = open_letter_file(storage, StoredFile(claimed.path, size))
+    if file is None:
+        raise ReplayError(f"{place} holds no dead letters any more")
+    if claimed.end > file.letters:
+        raise ReplayError(f"{place} has {file.letters} letters, and the claim of a replay has some up to {claimed.end}")
+    return file
+
+
+def _spelled(name: str, value: str | None) -> str | None:
+    """One spelling of a setting: a path means the same however it is written."""
+    return absolute_url(value).rstrip("/") if name == "sink" and value else value

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from arroyo_core.api import TaskInfo
 from arroyo_core.errors import Domain, RetryHint, StateError, naming_path
+from arroyo_filesystem.confinement import check_files
 from arroyo_filesystem.location import Location, make_folder, sync_folder
 from arroyo_filesystem.manifests import MANIFEST_FOLDER, Manifest, derive_manifest, encode_manifest
 from arroyo_filesystem.object_stores import is_object_store
@@ -47,9 +48,11 @@ def commit_epoch(
     """Move what all subtasks staged in `epoch` to its final names, then sweep; the number of files.
 
     With `has_manifest`, tell readers before the first move and after the last one; not of an epoch without files.
-    Raises `LostFileError` naming a file that is neither staged nor final.
+    Raises `UnsafePathError`, before anything is moved, where a name is not the operator's own, and `LostFileError`
+    naming a file that is neither staged nor final.
     """
     files = [file for data in staged.values() for file in decode_files(data)]
+    check_files(location, files, task_info)
     folder = operator_folder(task_info, state_id)
     location.fs.invalidate_cache()
     if has_manifest and files:
@@ -125,6 +128,9 @@ def sweep(location: Location, folder: str, epoch: int) -> None:
     Later epochs are left alone, and so is every other operator and job.
     """
     mine = location.child(folder)
+    if location.is_local and os.path.realpath(mine) != os.path.join(os.path.realpath(location.path), folder):  # noqa: PTH118
+        # By a link: what is there may be anybody's.
+        return
     try:
         found = location.fs.ls(mine, detail=False)
     except FileNotFoundError:

@@ -88,8 +88,18 @@ class CsvOptions(_message.Message):
     newlines_in_values: bool
     def __init__(self, delimiter: _Optional[str] = ..., no_header: _Optional[bool] = ..., newlines_in_values: _Optional[bool] = ...) -> None: ...
 
+class BadPartitions(_message.Message):
+    __slots__ = ()
+    class Policy(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        fail: _ClassVar[BadPartitions.Policy]
+        drop: _ClassVar[BadPartitions.Policy]
+    fail: BadPartitions.Policy
+    drop: BadPartitions.Policy
+    def __init__(self) -> None: ...
+
 class SinkConfig(_message.Message):
-    __slots__ = ("path", "format", "partition_by", "max_file_size", "compression", "if_exists", "max_open_files", "storage_options", "delimiter", "updating")
+    __slots__ = ("path", "format", "partition_by", "max_file_size", "compression", "if_exists", "max_open_files", "storage_options", "delimiter", "updating", "bad_partitions", "max_partitions")
     class Compression(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         none: _ClassVar[SinkConfig.Compression]
@@ -131,6 +141,8 @@ class SinkConfig(_message.Message):
     STORAGE_OPTIONS_FIELD_NUMBER: _ClassVar[int]
     DELIMITER_FIELD_NUMBER: _ClassVar[int]
     UPDATING_FIELD_NUMBER: _ClassVar[int]
+    BAD_PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    MAX_PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     path: str
     format: _struct_pb2.Value
     partition_by: _containers.RepeatedScalarFieldContainer[str]
@@ -141,4 +153,6 @@ class SinkConfig(_message.Message):
     storage_options: _containers.ScalarMap[str, str]
     delimiter: str
     updating: str
-    def __init__(self, path: _Optional[str] = ..., format: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., partition_by: _Optional[_Iterable[str]] = ..., max_file_size: _Optional[int] = ..., compression: _Optional[str] = ..., if_exists: _Optional[str] = ..., max_open_files: _Optional[int] = ..., storage_options: _Optional[_Mapping[str, str]] = ..., delimiter: _Optional[str] = ..., updating: _Optional[str] = ...) -> None: ...
+    bad_partitions: str
+    max_partitions: int
+    def __init__(self, path: _Optional[str] = ..., format: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., partition_by: _Optional[_Iterable[str]] = ..., max_file_size: _Optional[int] = ..., compression: _Optional[str] = ..., if_exists: _Optional[str] = ..., max_open_files: _Optional[int] = ..., storage_options: _Optional[_Mapping[str, str]] = ..., delimiter: _Optional[str] = ..., updating: _Optional[str] = ..., bad_partitions: _Optional[str] = ..., max_partitions: _Optional[int] = ...) -> None: ...

@@ -10,6 +10,7 @@ import msgspec
 from arroyo_formats import file_formats
 from arroyo_formats.text.compressed import compression_of
 
+from arroyo_core.api.policy import current_policy
 from arroyo_core.errors import ConfigError, ExternalError
 from arroyo_filesystem.location import Location
 
@@ -47,6 +48,8 @@ def list_files(location: Location, wanted: str | None) -> list[File]:
     or `.`; a glob gives what it matches, with the same exception below its fixed part. Raises
     `ConfigError` when there is none.
     """
+    policy = current_policy()
+    policy.check_url(fixed_folder(location.url), field="path")
     try:
         infos, root = _find(location)
     except PermissionError as error:
@@ -55,6 +58,9 @@ def list_files(location: Location, wanted: str | None) -> list[File]:
         raise ConfigError(f"there is no {location.url!r}", field="path", value=location.url) from error
     except OSError as error:
         raise ExternalError(f"cannot list {location.url!r}: {error}") from error
+    for info in infos:
+        # A folder below the root may have links to others.
+        policy.check_path(info["name"], field="path")
     files = [file_of_info(info) for info in infos if info["type"] == "file" and not _is_hidden(info["name"], root)]
     endings = told_endings() if wanted is None else {ending: [wanted] for ending in file_formats()[wanted].endings}
     if root is not None and not _has_glob(location.path):

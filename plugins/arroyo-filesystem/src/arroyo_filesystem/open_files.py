@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 from arroyo_formats import FileWriter
 
-from arroyo_core.errors import naming_path
+from arroyo_core.errors import DataError, naming_path
+from arroyo_filesystem.partitions import SHOWN_CHARACTERS
 from arroyo_filesystem.sink_settings import WrittenFiles
 from arroyo_filesystem.staging import StagedFile, StagedStream, Staging
 
@@ -28,13 +29,23 @@ class OpenFiles:
     """Writes rows to staged files; `close` gives the list of all of them."""
 
     def __init__(
-        self, staging: Staging, written: WrittenFiles, schema: pa.Schema, *, max_file_bytes: int, max_open: int
+        self,
+        staging: Staging,
+        written: WrittenFiles,
+        schema: pa.Schema,
+        *,
+        max_file_bytes: int,
+        max_open: int,
+        max_folders: int,
     ) -> None:
         self._staging = staging
         self._written = written
         self._schema = schema
         self._max_file_bytes = max_file_bytes
         self._max_open = max_open
+        self._max_folders = max_folders
+        #: All that files were begun in.
+        self._folders: set[str] = set()
         #: Least recently written first.
         self._open: OrderedDict[str, _OpenFile] = OrderedDict()
         self._closed: list[StagedFile] = []
@@ -42,7 +53,10 @@ class OpenFiles:
         self._buffered_bytes = 0
 
     def write(self, folder: str, batch: pa.RecordBatch) -> None:
-        """Append rows to the file of a partition, beginning or ending files as needed."""
+        """Append rows to the file of a partition, beginning or ending files as needed.
+
+        Raises `DataError` for one partition more than there may be.
+        """
         if not batch.num_rows:
             return
         file = self._open.get(folder) or self._begin(folder)
@@ -67,6 +81,7 @@ class OpenFiles:
         for folder in list(self._open):
             self._end(folder)
         closed, self._closed = self._closed, []
+        self._folders.clear()
         return closed
 
     def abort(self) -> None:
@@ -75,6 +90,12 @@ class OpenFiles:
             self._open.popitem()[1].stream.abort()
 
     def _begin(self, folder: str) -> _OpenFile:
+        self._folders.add(folder)
+        if len(self._folders) > self._max_folders:
+            raise DataError(
+                f"partition_by makes more than {self._max_folders} folders in one epoch, of one subtask, such as "
+                f"{folder[:SHOWN_CHARACTERS]!r}: choose columns with fewer values, or raise max_partitions"
+            )
         while len(self._open) >= self._max_open:
             self._end(next(iter(self._open)))
         stream = self._staging.begin(prefix=PREFIX, extension=self._written.extension, folder=folder)

@@ -6,7 +6,8 @@ Folders are named as Hive does, `column=value`, with whatever could harm a path 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from urllib.parse import quote
+from dataclasses import dataclass
+from urllib.parse import quote, unquote
 
 import numpy as np
 import pyarrow as pa
@@ -14,8 +15,52 @@ import pyarrow.compute as pc
 from arroyo_formats.text.plain_text import iso_timestamps
 
 from arroyo_core.errors import ConfigError
+from arroyo_filesystem.location import Location
+from arroyo_filesystem.object_stores import is_object_store
 
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
+#: The longest name of one folder or file, and the longest path, that filesystems take.
+MAX_COMPONENT_BYTES, MAX_PATH_BYTES = 255, 4095
+#: Object stores have whole names only, which are keys.
+MAX_KEY_BYTES = 1024
+#: What is left for the name of a file.
+FILE_NAME_BYTES = 100
+#: How much of a value a message shows.
+SHOWN_CHARACTERS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class NameLimits:
+    """How long names of folders may be in one place. What `partition` makes is ASCII: characters are bytes."""
+
+    component: int
+    #: Of all folders together, below that place.
+    folders: int
+
+    @classmethod
+    def of(cls, location: Location) -> NameLimits:
+        if not location.is_local and is_object_store(location.fs):
+            # The bucket is in the path, and not in the key.
+            key = location.path.partition("/")[2]
+            return cls(MAX_KEY_BYTES, MAX_KEY_BYTES - len(key.encode()) - FILE_NAME_BYTES)
+        return cls(MAX_COMPONENT_BYTES, MAX_PATH_BYTES - len(location.path.encode()) - FILE_NAME_BYTES)
+
+    def problem(self, folder: str) -> str | None:
+        """Why files cannot be in this folder; None where they can."""
+        if len(folder) <= min(self.component, self.folders):
+            return None
+        for part in folder.split("/"):
+            if len(part) > self.component:
+                name, _, value = part.partition("=")
+                text = unquote(value)
+                shown = text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}..."
+                return (
+                    f"a value of column {unquote(name)!r} with {len(text)} characters makes a folder name of "
+                    f"{len(part)} bytes, {self.component} are allowed: {shown!r}"
+                )
+        if len(folder) <= self.folders:
+            return None
+        return f"the folders of one row have names of {len(folder)} bytes, {self.folders} are allowed there"
 
 
 def check_partitions(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
@@ -77,4 +122,7 @@ def _text(column: pa.Array) -> pa.Array:
 
 
 def _folder(name: str, value: str | None) -> str:
+    if value == NULL_FOLDER:
+        # A text that is no null.
+        return f"{quote(name, safe='')}=%5F{NULL_FOLDER[1:]}"
     return f"{quote(name, safe='')}={NULL_FOLDER if value is None else quote(value, safe='')}"

@@ -19,13 +19,15 @@ Checkpoints of versions that had but one table keep everything in `f`: `done` as
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 from arroyo_formats import file_formats
 
 from arroyo_core.api import StateTables, TaskInfo
 from arroyo_core.state import IncompatibleCheckpointError
+from arroyo_filesystem.location import Login, without_login
 from arroyo_filesystem.splits import SplitPlan, deal, merge_ranges
 
 TABLE = "f"
@@ -33,6 +35,7 @@ SPLITS_TABLE = "s"
 #: As a position: the split is read to its end.
 FINISHED = -1
 
+_LOGIN = re.compile(rb"://[^/]*@")
 _PLAN, _LOOKED, _DONE, _SEEN = "plan", "looked", "done", "seen"
 
 
@@ -56,8 +59,12 @@ class Progress:
     With `is_ordered`, subtask 0 reads all splits, one after the other.
     """
 
-    def __init__(self, tables: StateTables, task: TaskInfo, *, is_ordered: bool = False) -> None:
+    def __init__(
+        self, tables: StateTables, task: TaskInfo, *, is_ordered: bool = False, login: Login | None = None
+    ) -> None:
+        """Plans are kept without the `login` of the source's URL, and have it in their paths."""
         self._task = task
+        self._login = login or Login()
         #: Among how many subtasks the splits are dealt.
         self._parallelism = 1 if is_ordered else task.parallelism
         self._plan = tables.get_global_keyed_state(TABLE)
@@ -81,9 +88,10 @@ class Progress:
                 f"positions in {plan.format} files say nothing about {kind} files, so the source cannot go on from "
                 "them: give its node another id, and it reads from the beginning"
             )
-        if not plan.is_recorded and (plan.url, plan.format) != (url, kind):
+        if not plan.is_recorded and (without_login(plan.url), plan.format) != (without_login(url), kind):
             raise IncompatibleCheckpointError(
-                f"the state is of a source that reads {plan.format} from {plan.url!r}, not {kind} from {url!r}: "
+                f"the state is of a source that reads {plan.format} from {without_login(plan.url)!r}, not {kind} from "
+                f"{without_login(url)!r}: "
                 "give the job another name to start afresh"
             )
         fingerprint = plan.first or _fingerprint(encoded)
@@ -91,14 +99,18 @@ class Progress:
             name, _, subtask = key.partition("-")
             if name == _SEEN and seen != fingerprint:
                 raise IncompatibleCheckpointError(
-                    f"the files of {url!r} changed while the job started: subtasks 0 and {subtask} "
+                    f"the files of {without_login(url)!r} changed while the job started: subtasks 0 and {subtask} "
                     "saw different ones; start the job afresh"
                 )
-        return plan
+        if _LOGIN.search(encoded):
+            # Former versions kept it.
+            plan = msgspec.structs.replace(plan, first=fingerprint)
+            self.extend_plan(plan)
+        return _with_paths(plan, self._login.put_into) if self._login.user else plan
 
     def store_plan(self, plan: SplitPlan) -> None:
         """Keep the plan of the first epoch."""
-        encoded = msgspec.msgpack.encode(plan)
+        encoded = _encode(plan)
         self._splits.insert(f"{_SEEN}-{self._task.task_index}", _fingerprint(encoded))
         if self._task.task_index == 0:
             self._plan.insert(_PLAN, encoded)
@@ -108,7 +120,8 @@ class Progress:
         encoded = self._plan.get(_PLAN)
         assert encoded is not None, "a plan is stored before it grows"
         first = plan.first or _fingerprint(encoded)
-        self._plan.insert(_PLAN, msgspec.msgpack.encode(msgspec.structs.replace(plan, first=first)))
+        if self._task.task_index == 0:
+            self._plan.insert(_PLAN, _encode(msgspec.structs.replace(plan, first=first)))
 
     def looked_us(self) -> int | None:
         """When it was last looked for new files."""
@@ -172,6 +185,19 @@ class Progress:
             self._done = merge_ranges(self._done, places)
             index = self._task.task_index
             self._splits.insert(f"{_DONE}-{index}", Done(index, self._parallelism, tuple(self._done)))
+
+
+def _encode(plan: SplitPlan) -> bytes:
+    """The plan as it is kept, without user and password: others may read the checkpoint."""
+    plan = msgspec.structs.replace(plan, url=without_login(plan.url))
+    encoded = msgspec.msgpack.encode(plan)
+    # Of very many files, the most have none.
+    return msgspec.msgpack.encode(_with_paths(plan, without_login)) if _LOGIN.search(encoded) else encoded
+
+
+def _with_paths(plan: SplitPlan, change: Callable[[str], str]) -> SplitPlan:
+    files = (msgspec.structs.replace(file, path=change(file.path)) for file in plan.files)
+    return msgspec.structs.replace(plan, files=tuple(files))
 
 
 def _unit(kind: str) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from arroyo_formats import check_writable, installed_formats
+from arroyo_formats.bad_data import COUNTER
 
 from arroyo_core.api import (
     ArrowCollector,
@@ -23,7 +24,7 @@ from arroyo_core.state import global_table_config
 from arroyo_filesystem.commit import commit_epoch
 from arroyo_filesystem.listing import list_files
 from arroyo_filesystem.open_files import OpenFiles
-from arroyo_filesystem.partitions import check_partitions, partition
+from arroyo_filesystem.partitions import NameLimits, check_partitions, partition
 from arroyo_filesystem.sink_settings import IfExists, SinkSettings, Updating
 from arroyo_filesystem.staging import Staging, encode_files
 
@@ -39,6 +40,7 @@ class FilesystemSink(ArrowOperator):
 
     def __init__(self, settings: SinkSettings) -> None:
         self._settings = settings
+        self._limits = NameLimits.of(settings.location)
         self._files: OpenFiles | None = None
 
     def name(self) -> str:
@@ -84,6 +86,7 @@ class FilesystemSink(ArrowOperator):
             schema,
             max_file_bytes=settings.max_file_bytes,
             max_open=settings.max_open_files,
+            max_folders=settings.max_partitions,
         )
 
     def process_batch(self, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector) -> None:
@@ -93,7 +96,12 @@ class FilesystemSink(ArrowOperator):
             if taken_back.num_rows:
                 ctx.count("retractions", taken_back.num_rows)
         for folder, rows in partition(batch, self._settings.partition_by):
-            files.write(folder, rows)
+            # Now, and not when the file is to get its name: then the epoch is published.
+            problem = self._limits.problem(folder)
+            if problem is None:
+                files.write(folder, rows)
+            else:
+                self._refuse(problem, rows, ctx)
 
     def handle_checkpoint(self, barrier: CheckpointBarrier, ctx: OperatorContext, collector: ArrowCollector) -> None:
         staged = self._started().close()
@@ -110,6 +118,12 @@ class FilesystemSink(ArrowOperator):
         if final_message is None and self._files is not None:
             self._files.abort()
         return final_message
+
+    def _refuse(self, problem: str, rows: pa.RecordBatch, ctx: OperatorContext) -> None:
+        if not self._settings.drops_bad_partitions:
+            raise DataError(f"{problem}; shorten it in front of the sink, or choose bad_partitions: drop")
+        ctx.count(COUNTER, rows.num_rows)
+        ctx.warn(f"dropped rows that no folder can be named for: {problem}", topic="bad partitions")
 
     @property
     def _is_changes(self) -> bool:

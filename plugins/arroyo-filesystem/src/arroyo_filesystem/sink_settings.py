@@ -57,6 +57,8 @@ class SinkSettings:
     partition_by: tuple[str, ...]
     max_file_bytes: int
     max_open_files: int
+    max_partitions: int
+    drops_bad_partitions: bool
     if_exists: IfExists
     updating: Updating
 
@@ -87,6 +89,8 @@ def check_sink(config: SinkConfig) -> SinkSettings:
         partition_by=tuple(config.partition_by),
         max_file_bytes=_positive(config.max_file_size, "max_file_size"),
         max_open_files=_positive(config.max_open_files, "max_open_files"),
+        max_partitions=_positive(config.max_partitions, "max_partitions"),
+        drops_bad_partitions=_drops_bad_partitions(config),
         if_exists=_if_exists(config),
         updating=_updating(config, chosen),
     )
@@ -129,6 +133,13 @@ def _positive(number: int, field: str) -> int:
     if number <= 0:
         raise ConfigError(f"{field} must be positive", field=field, value=number)
     return number
+
+
+def _drops_bad_partitions(config: SinkConfig) -> bool:
+    policy = config.bad_partitions.lower()
+    if policy not in ("fail", "drop"):
+        raise ConfigError(f"unknown policy {policy!r}", field="bad_partitions", value=policy, allowed=["fail", "drop"])
+    return policy == "drop"
 
 
 def _if_exists(config: SinkConfig) -> IfExists:

@@ -19,6 +19,7 @@ from arroyo_core.api import (
     SourceOperator,
     Watermark,
 )
+from arroyo_core.api.policy import current_policy
 from arroyo_core.api.units import format_duration_us
 from arroyo_core.api.updating import is_updating, with_updating, without_updating
 from arroyo_core.errors import ConfigError, DataError
@@ -106,7 +107,8 @@ class FilesystemSource(SourceOperator):
         bad_lines = BadLines(self._settings, ctx)
         try:
             # The order of changes counts.
-            progress = Progress(ctx.table_manager, info, is_ordered=is_updating(ctx.output_schema))
+            login = self._settings.location.login
+            progress = Progress(ctx.table_manager, info, is_ordered=is_updating(ctx.output_schema), login=login)
             plan = self._plan(progress, info.parallelism, ctx)
             finish = self._read(ctx, collector, progress=progress, plan=plan, bad_lines=bad_lines)
             staged = bad_lines.close()
@@ -238,7 +240,10 @@ class FilesystemSource(SourceOperator):
         settings, chosen = self._settings, self._settings.format
         tried = settings.files if settings.bad_data is not BadData.FAIL else settings.files[:1]
         first_error: DamagedFileError | None = None
+        policy = current_policy()
+        policy.check_url(settings.location.url, field="path")
         for file in tried:
+            policy.check_path(file.path, field="path")
             try:
                 found = chosen.files.read_schema(chosen.settings, settings.location.fs, file.path)
             except DamagedFileError as error:

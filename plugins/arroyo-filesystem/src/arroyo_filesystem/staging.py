@@ -16,7 +16,8 @@ from typing import BinaryIO, cast
 import msgspec
 
 from arroyo_core.api import TaskInfo
-from arroyo_core.errors import ExternalError, naming_path
+from arroyo_core.errors import Domain, ExternalError, RetryHint, StateError, naming_path
+from arroyo_core.local_folders import make_closed_folder
 from arroyo_filesystem.location import Location, make_folder, sync_folder
 from arroyo_filesystem.object_stores import is_object_store
 
@@ -34,14 +35,24 @@ class StagedFile(msgspec.Struct, frozen=True):
     size: int
 
 
+class DamagedCommitError(StateError):
+    """What a checkpoint has for a commit is not what a sink wrote; no retry helps."""
+
+    domain = Domain.EXTERNAL
+    retry = RetryHint.NO_RETRY
+
+
 def encode_files(files: Sequence[StagedFile]) -> bytes:
     """The list as commit data."""
     return msgspec.json.encode(files)
 
 
 def decode_files(data: bytes) -> list[StagedFile]:
-    """The list from commit data."""
-    return msgspec.json.decode(data, type=list[StagedFile])
+    """The list from commit data; raises `DamagedCommitError`."""
+    try:
+        return msgspec.json.decode(data, type=list[StagedFile])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise DamagedCommitError(f"commit data are not a list of staged files: {error}") from error
 
 
 def operator_folder(task_info: TaskInfo, state_id: str) -> str:
@@ -133,15 +144,20 @@ class Staging:
         for attempt in range(OPEN_ATTEMPTS):
             try:
                 return self._create(path)
-            except FileNotFoundError:
-                # The commit of the epoch before may remove the empty parent between the two steps.
+            except (FileNotFoundError, FileExistsError):
+                # The commit of the epoch before may remove the empty parent between two steps, also between those of
+                # `mkdir`, which then says that there is something else than a folder.
                 if attempt == OPEN_ATTEMPTS - 1:
                     raise
         raise AssertionError("unreachable")
 
     def _create(self, path: str) -> BinaryIO:
         if self._location.is_local:
-            make_folder(Path(path).parent)
+            folder = Path(path).parent
+            make_folder(folder.parent)
+            # Nobody else reads rows that are not committed; the files themselves get the umask's mode, and keep it.
+            if make_closed_folder(folder, Path(self._location.path)):
+                sync_folder(str(folder.parent))
             return Path(path).open("wb", buffering=2**20)
         if not is_object_store(self._location.fs):
             self._location.fs.makedirs(path.rpartition("/")[0], exist_ok=True)

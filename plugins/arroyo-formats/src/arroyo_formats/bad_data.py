@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from arroyo_core.api.visible import visible
 from arroyo_core.errors import ConfigError
 
 #: The metric that counts bad rows, in all connectors.
@@ -45,6 +46,6 @@ def as_text(data: bytes) -> str:
 
 
 def shown(data: bytes) -> str:
-    """The beginning of bad data, for messages."""
-    text = as_text(data)
+    """The beginning of bad data, for messages: what a terminal would obey is written out."""
+    text = visible(as_text(data), is_one_line=True)
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}... ({len(data)} bytes)"

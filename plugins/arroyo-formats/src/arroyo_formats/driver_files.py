@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from arroyo_core.api.limits import SCHEMA_BYTES
+from arroyo_core.api.policy import current_policy
 from arroyo_core.api.urls import absolute_url
 from arroyo_core.errors import ConfigError
 
@@ -14,10 +16,10 @@ def driver_path(written: str) -> Path:
 
 
 def read_text(written: str, *, field: str) -> str:
-    """The content of the file that the setting `field` names; raises `ConfigError`."""
+    """The content of the regular file that the setting `field` names; raises `ConfigError`."""
     path = driver_path(written)
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        return current_policy().read_file(path, SCHEMA_BYTES, field=field).decode()
+    except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise ConfigError(f"cannot read {path}: {reason}", field=field, value=written) from error

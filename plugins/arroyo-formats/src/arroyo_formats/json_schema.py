@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+
+from arroyo_formats.nesting import Bounds
 
 _NUMBERS: dict[str, pa.DataType] = {
     "int32": pa.int32(),
@@ -110,8 +112,13 @@ class _Reader:
     documents: Mapping[str, Any]
     #: The properties of the whole that count; None for all.
     only: Collection[str] | None
+    bounds: Bounds = field(default_factory=lambda: Bounds(_error))
 
     def type(self, schema: Any, document: str, at: str, within: Within) -> pa.DataType:
+        with self.bounds.inside(at):
+            return self._any(schema, document, at, within)
+
+    def _any(self, schema: Any, document: str, at: str, within: Within) -> pa.DataType:
         if not isinstance(schema, dict):
             raise _error(at, "any value is allowed here, which has no type")
         if "$ref" in schema:

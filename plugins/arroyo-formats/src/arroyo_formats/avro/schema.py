@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from arroyo_formats.nesting import Bounds
+
 PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 #: By logical type, the types that may carry it. On others it is ignored, as Avro wants.
 _LOGICAL_CARRIERS: Mapping[str, tuple[str, ...]] = {
@@ -167,8 +169,21 @@ class _Parser:
     def __init__(self) -> None:
         self._named: dict[str, Node] = {}
         self._open: list[str] = []
+        self._bounds = Bounds(_error)
+        #: By identity: a node, how many types it is made of, and how deep it is. Named types are in many places.
+        self._extents: dict[int, tuple[Node, int, int]] = {}
 
     def type(self, found: Any, namespace: str, at: str) -> Node:
+        with self._bounds.inside(at):
+            node = self._any(found, namespace, at)
+        if id(node) not in self._extents:
+            inner = [self._extents[id(each)] for each in _inner(node)]
+            types, depth = 1 + sum(each[1] for each in inner), 1 + max((each[2] for each in inner), default=0)
+            self._bounds.check(at, types=types, depth=depth)
+            self._extents[id(node)] = (node, types, depth)
+        return node
+
+    def _any(self, found: Any, namespace: str, at: str) -> Node:
         if isinstance(found, str):
             return self._name_of_type(found, namespace, at)
         if isinstance(found, list):
@@ -270,6 +285,20 @@ class _Parser:
     def _keep(self, name: str, node: NamedT) -> NamedT:
         self._named[name] = node
         return node
+
+
+def _inner(node: Node) -> tuple[Node, ...]:
+    match node:
+        case Array():
+            return (node.items,)
+        case Map():
+            return (node.values,)
+        case Record():
+            return tuple(field.type for field in node.fields)
+        case Union():
+            return node.branches
+        case _:
+            return ()
 
 
 def _logical(found: Mapping[str, Any], kind: str) -> tuple[str | None, int, int]:

@@ -15,6 +15,7 @@ import pyarrow.json as pj
 
 from arroyo_core.errors import ConfigError
 from arroyo_formats.format import Indices
+from arroyo_formats.nesting import MAX_DEPTH, json_depth
 from arroyo_formats.text.salvage import Look, Texts, is_blank
 from arroyo_formats.text.schema_parser import SchemaParser
 from arroyo_formats.text.timestamps import ISO, UTC, TimeTexts, Writing, as_times
@@ -72,7 +73,7 @@ class JsonParser(SchemaParser):
         for index in range(len(texts)):
             try:
                 decoder.decode(texts.text(index))
-            except (msgspec.DecodeError, UnicodeDecodeError):
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 found.append(index)
         return found
 
@@ -122,9 +123,17 @@ def _value_type(kind: pa.DataType) -> Any:
 
 def infer_schema(data: bytes, times: TimeTexts = ISO) -> pa.Schema:
     """The columns and types of some lines; raises `ArrowInvalid`."""
-    look = JsonParser(pa.schema([])).look(Texts.of_lines(data, quote_aware=False))
+    texts = Texts.of_lines(data, quote_aware=False)
+    look = JsonParser(pa.schema([])).look(texts)
     if look.bad:
         raise pa.ArrowInvalid(f"line {min(look.bad) + 1}: {look.bad[min(look.bad)]}")
+    # Arrow recurses to infer types, and overflows the stack; with a schema it does not.
+    for index in range(len(texts)):
+        depth = json_depth(texts.text(index))
+        if depth > MAX_DEPTH:
+            raise pa.ArrowInvalid(
+                f"line {index + 1}: values are nested in {depth} levels, and types of more than {MAX_DEPTH} are not"
+            )
     return as_times(read_json(data, None), times)
 
 

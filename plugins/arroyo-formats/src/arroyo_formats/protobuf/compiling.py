@@ -15,7 +15,13 @@ from pathlib import Path
 from google.protobuf import descriptor_pb2
 from google.protobuf.message import DecodeError
 
+from arroyo_core.api.limits import SCHEMA_BYTES
+from arroyo_core.api.policy import current_policy
+from arroyo_core.errors import ExternalError
+
 COMPILER_TIMEOUT_S = 60
+#: What the compiler ends with where it has found mistakes.
+MISTAKES = 1
 _NO_MISTAKE = re.compile(r"^WARNING:|^[IW]\d{4} |: warning: ")
 
 
@@ -27,6 +33,8 @@ def compile_file(path: Path) -> tuple[descriptor_pb2.FileDescriptorSet, list[tup
     """The file with all that it imports, and the texts of those that are not Protobuf's own, the file itself last."""
     if not path.is_file():
         raise ProtoError(f"there is no file {path}")
+    if path.stat().st_size > SCHEMA_BYTES.value:
+        raise ProtoError(f"{path} is too large: {SCHEMA_BYTES.hint}")
     compiled = _run(path.parent, path.name)
     texts = []
     for file in compiled.file:
@@ -60,6 +68,7 @@ def from_base64(text: str) -> descriptor_pb2.FileDescriptorSet:
 
 
 def _run(folder: Path, main: str) -> descriptor_pb2.FileDescriptorSet:
+    current_policy().check_code("to start the compiler of .proto files")
     included = importlib.resources.files("grpc_tools") / "_proto"
     with tempfile.TemporaryDirectory() as target:
         out = Path(target) / "set"
@@ -68,9 +77,13 @@ def _run(folder: Path, main: str) -> descriptor_pb2.FileDescriptorSet:
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILER_TIMEOUT_S, check=False)
         except subprocess.TimeoutExpired as error:
-            raise ProtoError(f"{main}: the compiler did not come to an end") from error
+            raise ExternalError(f"the compiler of .proto files did not come to an end with {main}") from error
+        said = _said(done.stderr, folder)
+        if done.returncode == MISTAKES and said and "Traceback" not in said:
+            raise ProtoError(said)
         if done.returncode:
-            raise ProtoError(_said(done.stderr, folder) or f"{main}: the compiler failed ({done.returncode})")
+            # It was killed, or failed by itself: that says nothing of the file, and messages are not bad for it.
+            raise ExternalError(f"the compiler of .proto files failed with {main} ({done.returncode}): {said}")
         return descriptor_pb2.FileDescriptorSet.FromString(out.read_bytes())
 
 

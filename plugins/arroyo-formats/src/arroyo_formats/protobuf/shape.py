@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 from google.protobuf.descriptor import FieldDescriptor as Fd
 
+from arroyo_formats.nesting import Bounds
 from arroyo_formats.protobuf.compiling import ProtoError
 
 _SCALARS: dict[int, pa.DataType] = {
@@ -83,7 +84,7 @@ class Field:
 
 def fields_of(message: Any, unit: str) -> tuple[Field, ...]:
     """The fields of a message type, with times in a unit; raises `ProtoError` for one that contains itself."""
-    return _fields(message, unit, (), "")
+    return _Walk(unit, Bounds(_error)).fields(message, (), "")
 
 
 def arrow_schema(fields: tuple[Field, ...]) -> pa.Schema:
@@ -91,45 +92,53 @@ def arrow_schema(fields: tuple[Field, ...]) -> pa.Schema:
     return pa.schema([(field.name, field.type) for field in fields])
 
 
-def _fields(message: Any, unit: str, within: tuple[str, ...], at: str) -> tuple[Field, ...]:
-    within = (*within, message.full_name)
-    return tuple(_field(field, unit, within, f"{at}.{field.name}" if at else field.name) for field in message.fields)
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    unit: str
+    bounds: Bounds
+
+    def fields(self, message: Any, within: tuple[str, ...], at: str) -> tuple[Field, ...]:
+        within = (*within, message.full_name)
+        return tuple(self._field(field, within, f"{at}.{field.name}" if at else field.name) for field in message.fields)
+
+    def _field(self, field: Any, within: tuple[str, ...], at: str) -> Field:
+        kind = field.message_type
+        if kind is not None and kind.GetOptions().map_entry:
+            key, value = kind.fields_by_name["key"], kind.fields_by_name["value"]
+            return Field(field.name, Label.MAP, self._value(value, within, at), key=_scalar(key))
+        value = self._value(field, within, at)
+        if field.is_repeated:
+            return Field(field.name, Label.REPEATED, value)
+        oneof = field.containing_oneof
+        # An `optional` of proto3 is a oneof of its own, which nobody wrote.
+        several = oneof.name if oneof is not None and len(oneof.fields) > 1 else ""
+        has_presence = field.has_presence and not field.is_required
+        return Field(field.name, Label.ONE, value, has_presence=has_presence, oneof=several)
+
+    def _value(self, field: Any, within: tuple[str, ...], at: str) -> Value:
+        if field.enum_type is not None:
+            numbers = tuple((each.name, each.number) for each in field.enum_type.values)
+            # Of several names of a number, the first.
+            names = tuple({number: name for name, number in reversed(numbers)}.items())
+            return Value(Kind.ENUM, pa.string(), names=names, numbers=numbers)
+        message = field.message_type
+        if message is None:
+            return Value(Kind.PLAIN, _scalar(field))
+        if message.full_name == _TIMESTAMP:
+            return Value(Kind.TIMESTAMP, pa.timestamp(self.unit, "UTC"))
+        if message.full_name == _DURATION:
+            return Value(Kind.DURATION, pa.duration(self.unit))
+        if message.full_name in _WRAPPERS:
+            return Value(Kind.WRAPPER, _scalar(message.fields_by_name["value"]))
+        if message.full_name in within:
+            raise _error(at, f"{message.full_name} contains itself, which columns cannot: leave the column out")
+        with self.bounds.inside(at):
+            fields = self.fields(message, within, at)
+        return Value(Kind.MESSAGE, pa.struct([(each.name, each.type) for each in fields]), fields)
 
 
-def _field(field: Any, unit: str, within: tuple[str, ...], at: str) -> Field:
-    kind = field.message_type
-    if kind is not None and kind.GetOptions().map_entry:
-        key, value = kind.fields_by_name["key"], kind.fields_by_name["value"]
-        return Field(field.name, Label.MAP, _value(value, unit, within, at), key=_scalar(key))
-    value = _value(field, unit, within, at)
-    if field.is_repeated:
-        return Field(field.name, Label.REPEATED, value)
-    oneof = field.containing_oneof
-    # An `optional` of proto3 is a oneof of its own, which nobody wrote.
-    several = oneof.name if oneof is not None and len(oneof.fields) > 1 else ""
-    has_presence = field.has_presence and not field.is_required
-    return Field(field.name, Label.ONE, value, has_presence=has_presence, oneof=several)
-
-
-def _value(field: Any, unit: str, within: tuple[str, ...], at: str) -> Value:
-    if field.enum_type is not None:
-        numbers = tuple((each.name, each.number) for each in field.enum_type.values)
-        # Of several names of a number, the first.
-        names = tuple({number: name for name, number in reversed(numbers)}.items())
-        return Value(Kind.ENUM, pa.string(), names=names, numbers=numbers)
-    message = field.message_type
-    if message is None:
-        return Value(Kind.PLAIN, _scalar(field))
-    if message.full_name == _TIMESTAMP:
-        return Value(Kind.TIMESTAMP, pa.timestamp(unit, "UTC"))
-    if message.full_name == _DURATION:
-        return Value(Kind.DURATION, pa.duration(unit))
-    if message.full_name in _WRAPPERS:
-        return Value(Kind.WRAPPER, _scalar(message.fields_by_name["value"]))
-    if message.full_name in within:
-        raise ProtoError(f"{at}: {message.full_name} contains itself, which columns cannot: leave the column out")
-    fields = _fields(message, unit, within, at)
-    return Value(Kind.MESSAGE, pa.struct([(each.name, each.type) for each in fields]), fields)
+def _error(at: str, text: str) -> ProtoError:
+    return ProtoError(f"{at}: {text}")
 
 
 def _scalar(field: Any) -> pa.DataType:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from arroyo_core.api.policy import current_policy
 from arroyo_core.errors import ConfigError
 from arroyo_formats.driver_files import read_text
 from arroyo_formats.registry.client import SchemaRegistry, UnknownSchemaError
@@ -45,6 +46,11 @@ def missing_columns(name: str, settings: Any) -> ConfigError:
     """What to say where neither the pipeline nor the settings tell the columns of a format."""
     registry = settings.registry
     if registry.subject:
+        current_policy().check_network(
+            f"to ask the schema registry for {registry.subject!r}",
+            field="format.registry",
+            instead="declare the columns, or give a schema",
+        )
         return ConfigError(
             f"the schema registry has no subject {registry.subject!r}, version {registry.version}: "
             "declare the columns, or give a schema",
@@ -63,6 +69,8 @@ def _ask_registry(settings: Any, kind: str) -> None:
         return
     # Also where there is nothing: what is resolved once stays as it is.
     settings.registered.SetInParent()
+    if current_policy().is_untrusted:
+        return
     client = SchemaRegistry.of(registry)
     try:
         found = client.version(registry.subject, registry.version)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from arroyo_core.api.policy import current_policy
 from arroyo_core.errors import ConfigError, ExternalError
 from arroyo_core.state import backoff_s
 
@@ -52,6 +53,7 @@ class Transport:
 
     def send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """The answer; raises `AnswerError`, `ExternalError` for an outage, `ConfigError` for refused credentials."""
+        current_policy().check_network(f"the schema registry {', '.join(self.urls)}", field="registry.url")
         opener = self._opener()
         problem = ""
         for attempt in range(1, ATTEMPTS + 1):
