@@ -15,7 +15,7 @@ from arroyo_core.spark.session import start_spark
 
 from ..nexmark.queries import QUERIES
 from ..nexmark.tasks import MAX_LATENESS_MS
-from .cases import AVRO_SCHEMA, COLUMNS, INTERVAL, LATENCY_INTERVAL, NEEDED, SENT_US
+from .cases import AVRO_SCHEMA, COLUMNS, INTERVAL, LATENCY_INTERVAL, NEEDED, SENT_US, WRITING_INTERVAL
 from .tasks import TopicTask, TopicTiming
 
 Node = dict[str, Any]
@@ -24,10 +24,11 @@ Node = dict[str, Any]
 def document_of(task: TopicTask) -> dict[str, Any]:
     """The pipeline file, as data."""
     is_endless = task.case == "latency"
+    interval = LATENCY_INTERVAL if is_endless else WRITING_INTERVAL if task.answer else INTERVAL
     return {
         "name": f"bench_{task.case}",
         "parallelism": task.cores,
-        "checkpoint": {"url": f"{task.scratch}/state", "interval": LATENCY_INTERVAL if is_endless else INTERVAL},
+        "checkpoint": {"url": f"{task.scratch}/state", "interval": interval},
         "nodes": [_source(task, is_endless=is_endless), *_operators(task), _sink(task)],
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -10,9 +11,13 @@ from pathlib import Path
 from arroyo_kafka.broker import Broker
 
 from ..chaos.rampage import Rampage
+from ..chaos.supervisor import Asleep
 from ..integration.processes import Process
 from ..integration.servers import Cluster
 from .blows import AnyBlow, Blow, Event, Kind
+
+#: What librdkafka says when one of its own assertions fails, before it ends the process.
+ASSERTION = re.compile(r"rdkafka\w*\.[ch]:\d+: \w+: Assertion .* failed")
 
 #: Where the driver has executors and workers in its own process.
 LOCAL = Cluster(url="local[2]", workers=[])
@@ -48,6 +53,10 @@ class Storm(Rampage):
 
     def _of_workers(self) -> list[Process]:
         return super()._of_workers() if self._cluster.workers else self._supervisor.processes()
+
+    def _ended_rightly(self, asleep: Asleep) -> bool:
+        # Requests whose timeouts passed in its sleep can trip librdkafka itself: a kill like any other.
+        return super()._ended_rightly(asleep) or bool(ASSERTION.search(asleep.log.read_text(errors="replace")))
 
     def _pass(self, seconds: float) -> None:
         """Time in which the broker is away: the job must live with it."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from arroyo_kafka.client import Client, check_settings, read_client
+from arroyo_kafka.partitions import TopicSelection
 from arroyo_kafka.source_settings import Bound, Place, check_source
 
-from arroyo_core.errors import ConfigError
+from arroyo_core.api.policy import PlanningPolicy, in_force
+from arroyo_core.errors import ConfigError, RefusedError
 
 from .support.sources import make_source, source_config
 
@@ -22,6 +26,7 @@ SERVERS = "localhost:1"
         ({"topic": "a", "topics": ["b"]}, "topics", "topic and topics are given"),
         ({"topics": ["a", "a"]}, "topics", "named twice"),
         ({"topic_pattern": "("}, "topic_pattern", "not a regular expression"),
+        ({"topic_pattern": "a" * 1_001}, "topic_pattern", "at most 1000 characters"),
         ({"topic": "a", "event_time_field": "ad"}, "event_time_field", "no column 'ad'"),
         ({"topic": "a", "event_time_field": "id"}, "event_time_field", "not a timestamp"),
         ({"topic": "a", "max_lateness": 1}, "max_lateness", "needs an event time"),
@@ -79,3 +84,38 @@ def test_secrets_are_hidden_in_errors_and_in_plans() -> None:
 def test_debezium_streams_are_updating() -> None:
     source = make_source(SERVERS, topic="a", format="debezium_json")
     assert source.inner.output_schema([]).names[-1] == "_updating_meta"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "chosen"),
+    [
+        ("orders.*", ["orders", "orders-eu"]),
+        ("orders", ["orders"]),
+        ("orders|other", ["orders", "other"]),
+        ("(?i)ORDERS", ["orders"]),
+        # What RE2 cannot, Python does.
+        ("(?!orders).*", ["other"]),
+        (r"(o)ther|\1", ["other"]),
+    ],
+)
+def test_a_pattern_chooses_topics_by_their_whole_names(pattern: str, chosen: list[str]) -> None:
+    selection = TopicSelection(pattern=re.compile(pattern))
+    names = ["other", "orders-eu", "orders"]
+    assert selection.choose(names) == chosen
+    assert [name for name in sorted(names) if selection.is_selected(name)] == chosen
+
+
+def test_a_pattern_that_python_would_never_end_with_ends() -> None:
+    # Python's `re` tries every way to divide the name: longer than anybody lives.
+    selection = TopicSelection(pattern=re.compile("(a+)+"))
+    assert selection.choose(["a" * 200 + "-", "a" * 200]) == ["a" * 200]
+
+
+def test_settings_of_an_author_who_is_not_trusted_are_not_given_to_the_library(tmp_path: Path) -> None:
+    client = Client(SERVERS, {"plugin.library.paths": f"{tmp_path}/evil.so"})
+    with pytest.raises(ConfigError):
+        check_settings(client)
+    with in_force(PlanningPolicy(is_untrusted=True)):
+        check_settings(client)
+        with pytest.raises(RefusedError, match="to reach the brokers"):
+            client.consumer({})

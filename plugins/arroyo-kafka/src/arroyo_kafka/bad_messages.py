@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from arroyo_core.api import SourceContext
 from arroyo_core.api.dead_letters import PROVENANCE, make_dead_letters
 from arroyo_core.api.registry import Origin
+from arroyo_core.api.visible import visible
 from arroyo_core.errors import DataError
 from arroyo_kafka.metadata import MetadataColumns
 from arroyo_kafka.partitions import Partition
@@ -118,5 +119,5 @@ def _plugin() -> Origin:
 
 
 def _shown(value: bytes) -> str:
-    text = value.decode("utf-8", errors="backslashreplace")
+    text = visible(value.decode("utf-8", errors="backslashreplace"), is_one_line=True)
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}... ({len(value)} bytes)"

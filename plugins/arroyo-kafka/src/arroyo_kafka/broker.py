@@ -26,10 +26,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from arroyo_core.errors import SetupError
+from arroyo_core.local_folders import LocalFolder
 
 VERSION = "4.1.0"
-#: Where servers are kept; each version has a folder of its own.
-CACHE_VARIABLE = "ARROYO_KAFKA_CACHE"
+#: Where servers are kept; each version has a folder of its own. Its jars are run, and no secret.
+CACHE = LocalFolder(what="Kafka cache", variable="ARROYO_KAFKA_CACHE", name="arroyo-kafka", closed=0o022)
 #: An Ivy settings file, for machines that reach Maven Central through a mirror.
 IVY_SETTINGS_VARIABLE = "ARROYO_IVY_SETTINGS"
 START_SECONDS = 60
@@ -193,11 +194,14 @@ def running_broker(*, port: int | None = None, settings: Mapping[str, str] | Non
 
 def fetch_server(version: str = VERSION) -> Path:
     """The folder with the server's jars, fetched at the first call; raises `SetupError` where that fails."""
-    folder = _cache_folder() / f"kafka-{version}"
+    cache = CACHE.path()
+    if cache is None:
+        raise SetupError(f"{CACHE.variable} names the folder that a Kafka broker is fetched to: it cannot be 'off'")
+    CACHE.make(cache)
+    folder = cache / f"kafka-{version}"
     if folder.is_dir():
         return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with (folder.parent / ".lock").open("w") as lock:
+    with (cache / ".lock").open("w") as lock:
         # One process fetches, the others wait for it.
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not folder.is_dir():
@@ -229,11 +233,6 @@ def _fetch(version: str, folder: Path) -> None:
         (unfinished / "jars").rename(folder)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
-
-
-def _cache_folder() -> Path:
-    given = os.environ.get(CACHE_VARIABLE)
-    return Path(given) if given else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "arroyo-kafka"
 
 
 def _spark_jars(*patterns: str) -> list[Path]:

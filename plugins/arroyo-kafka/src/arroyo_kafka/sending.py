@@ -179,10 +179,16 @@ def _by_topic(messages: pa.RecordBatch, topic: str) -> list[tuple[str, pa.Record
 
 def _messages(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     """As the producer takes them: what a message does not have is left out."""
-    names = [name for name in _FIELDS if name in batch.schema.names]
-    fields = [_FIELDS[name] for name in names]
-    rows = zip(*(batch.column(name).to_pylist() for name in names), strict=True)
-    return [{field: item for field, item in zip(fields, row, strict=True) if item is not None} for row in rows]
+    fields = [_FIELDS[name] for name in _FIELDS if name in batch.schema.names]
+    columns = [batch.column(name) for name in _FIELDS if name in batch.schema.names]
+    items = [column.to_pylist() for column in columns]
+    if any(column.null_count for column in columns):
+        rows = zip(*items, strict=True)
+        return [{field: item for field, item in zip(fields, row, strict=True) if item is not None} for row in rows]
+    # A driver does this for every message of the job, so the usual cases are worth a line each.
+    if len(fields) == 1:
+        return [{fields[0]: item} for item in items[0]]
+    return [dict(zip(fields, row, strict=True)) for row in zip(*items, strict=True)]
 
 
 def _headers(batch: pa.RecordBatch, names: Sequence[str]) -> Iterator[Headers]:

@@ -127,11 +127,15 @@ class TransactionalSink(KafkaSink):
             view.insert(ctx.token.incarnation, True)
 
     def handle_commit(self, epoch: int, commit_data: Mapping[str, Mapping[int, bytes]], ctx: OperatorContext) -> None:
+        staged = StagedEpoch(commit_data.get(TABLE, {}))
+        if self._settings.topic and not self._settings.progress_topic:
+            # It is in `state_settings`, so that it cannot be another one than when the messages were staged.
+            staged.check_topic(self._settings.topic)
         Commit(
             settings=self._settings,
             sessions=self._sessions or process_sessions(os.getpid()),
             ctx=ctx,
-            staged=StagedEpoch(commit_data.get(TABLE, {})),
+            staged=staged,
             limits=self._limits,
         ).run()
 

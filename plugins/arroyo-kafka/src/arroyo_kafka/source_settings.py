@@ -14,6 +14,7 @@ from arroyo_formats import FormatChoice, read_choice
 from arroyo_formats.schemas import read_schema
 from google.protobuf import json_format, struct_pb2
 
+from arroyo_core.api.limits import PATTERN_CHARS
 from arroyo_core.api.updating import UPDATING_META
 from arroyo_core.api.urls import absolute_url
 from arroyo_core.errors import ConfigError
@@ -163,6 +164,7 @@ def _topics(config: SourceConfig) -> TopicSelection:
         if len(set(names)) != len(names):
             raise ConfigError("a topic is named twice", field="topics", value=list(names))
         return TopicSelection(names)
+    PATTERN_CHARS.check(len(config.topic_pattern), field="topic_pattern")
     try:
         return TopicSelection(pattern=re.compile(config.topic_pattern))
     except re.error as error:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import msgspec
 import pyarrow as pa
 
-from arroyo_core.errors import StateError
+from arroyo_core.errors import StateError, UnsafePathError
 
 #: Messages are gathered to batches of about this size: large enough to compress well.
 BATCH_BYTES = 4 << 20
@@ -111,6 +111,15 @@ class StagedEpoch:
     def topics(self) -> frozenset[str]:
         """The topics that all messages of a subtask have in common."""
         return frozenset(staged.topic for staged in self._first if staged.topic)
+
+    def check_topic(self, topic: str) -> None:
+        """Raise `UnsafePathError` if messages are for another topic: others may write to the checkpoint storage."""
+        for staged in self._first:
+            if staged.topic != topic:
+                raise UnsafePathError(
+                    f"commit data have messages for topic {staged.topic!r}, and the sink writes {topic!r}: nothing was "
+                    "sent. Who can write to the checkpoint URL besides this job?"
+                )
 
     def batches(self, first: int = 0) -> Iterator[StagedBatch]:
         """Batch after batch, each unpacked when it is asked for, without the first so many."""

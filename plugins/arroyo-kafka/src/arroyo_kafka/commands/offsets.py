@@ -15,10 +15,10 @@ from arroyo_core.cli.exits import FAILURE, OK
 from arroyo_core.cli.options import JSON
 from arroyo_core.cli.tables import print_rows
 from arroyo_core.errors import ConfigError
-from arroyo_core.runtime.rewriting import rewrite_state
-from arroyo_core.state.repair import Repair
+from arroyo_core.state.offline import check_quiet
 from arroyo_kafka.cluster import Cluster
 from arroyo_kafka.commands.pipelines import open_pipeline
+from arroyo_kafka.commands.rewriting import rewrite_state
 from arroyo_kafka.partitions import Partition
 from arroyo_kafka.progress import PartitionState, Progress
 
@@ -66,7 +66,7 @@ def move(args: argparse.Namespace) -> int:
         return FAILURE
     backend = pipeline.backend()
     if not args.force:
-        Repair(backend).check_quiet(args.quiet_for)
+        check_quiet(backend, args.quiet_for)
 
     def change(tables: StateTables, task: TaskInfo) -> None:
         progress = Progress(tables, task)

@@ -11,8 +11,8 @@ from arroyo_core.errors import ConfigError
 from arroyo_core.pipeline import plan_file
 from arroyo_core.pipeline.plan import Plan
 from arroyo_core.plugin import PluginSet, installed_plugins
-from arroyo_core.runtime.rewriting import look_at_state
 from arroyo_core.state import ParquetBackend, get_storage_provider
+from arroyo_kafka.commands.rewriting import look_at_state
 from arroyo_kafka.kafka_pb2 import SourceConfig
 from arroyo_kafka.partitions import Partition
 from arroyo_kafka.progress import PartitionState, Progress

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from arroyo_core.api.visible import visible
 from arroyo_core.cli.exits import OK
 from arroyo_core.cli.options import JSON
 from arroyo_core.cli.tables import plain_value
@@ -74,7 +75,7 @@ def _print(source: SourceNode, messages: Sequence[Message], args: argparse.Names
             print(json.dumps({**place, "key": _json_value(message.key()), "rows": rows, "error": error}), flush=True)
             continue
         shown = "tombstone" if decoded is None else f"BAD: {error}" if error else "  ".join(map(json.dumps, rows))
-        print(f"{describe_place(message)}  {shown}", flush=True)
+        print(visible(f"{describe_place(message)}  {shown}", is_one_line=True), flush=True)
 
 
 def _json_value(value: Any) -> Any:
