@@ -13,7 +13,9 @@ PROJECTS := pyproject.toml $(addsuffix pyproject.toml,$(FOLDERS))
 
 # pyspark is published as a source distribution of 450 MB: built once, its wheel serves every environment.
 WHEELHOUSE := $(VENV)/wheelhouse
-PYSPARK := $(shell grep '^pyspark==' constraints.txt)
+PYSPARK := $(shell sed -n 's/^\(pyspark==[^ ]*\).*/\1/p' constraints.txt)
+# The pin of a package with its hashes: pip takes them from requirements only.
+pinned = sed -n '/^$(1)==/,/[^\\]$$/p' constraints.txt
 export UV_FIND_LINKS := $(CURDIR)/$(WHEELHOUSE)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -32,7 +34,7 @@ unexport CONDA_PREFIX PYTHONPATH PYTHONHOME
 # Every Spark worker would compile all it imports, each time again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help env demo test chaos chaos-processes chaos-kafka chaos-scale adversary cuts soak many quick lint format proto docs-reference lock wheels bench bench-smoke bench-epochs bench-formats bench-kafka bench-operators bench-state bench-udf plugin java kafka clean
+.PHONY: help env demo test chaos chaos-processes chaos-kafka chaos-scale adversary cuts soak many mutations quick lint format proto docs-reference lock licences sbom wheels bench bench-smoke bench-epochs bench-formats bench-kafka bench-operators bench-state bench-udf plugin java kafka clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -43,13 +45,14 @@ $(STAMP): constraints.txt Makefile $(PROJECTS)
 	@python=$$(sh tools/find_python.sh) || exit 1; \
 	    if ! $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
 	        echo "making $(VENV) with $$python"; "$$python" -m venv --clear $(VENV); fi
-	@$(BIN)/python -m pip install --quiet --constraint constraints.txt uv
+	@$(call pinned,uv) > $(VENV)/uv.txt && $(BIN)/python -m pip install --quiet --require-hashes -r $(VENV)/uv.txt
 	@mkdir -p $(WHEELHOUSE)
 	@$(BIN)/python tools/install.py --group build
 	@ls $(WHEELHOUSE)/$(subst ==,-,$(PYSPARK))-*.whl >/dev/null 2>&1 || { \
 	    echo "downloading and building $(PYSPARK): 450 MB, the first time takes a while"; \
 	    rm -f $(WHEELHOUSE)/*; \
-	    $(BIN)/python -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir $(WHEELHOUSE) $(PYSPARK); }
+	    $(call pinned,pyspark) > $(WHEELHOUSE)/pyspark.txt; \
+	    $(BIN)/python -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir $(WHEELHOUSE) --require-hashes -r $(WHEELHOUSE)/pyspark.txt; }
 	@echo "installing the core, the plugins and the tools"
 	@$(BIN)/python tools/install.py --group dev --editable . $(foreach folder,$(FOLDERS),--editable $(folder))
 	@touch $@
@@ -93,6 +96,9 @@ soak: java $(STAMP) ## run a job for an hour and see that nothing grows: make so
 many: java $(STAMP) ## run many pipelines in one session, harm some, and print memory and times: make many MINUTES=20 PIPELINES=20
 	@$(BIN)/python -m tests.many --minutes $(or $(MINUTES),20) --pipelines $(or $(PIPELINES),20) $(MANY_ARGS)
 
+mutations: $(STAMP) ## plan pipelines that are changed at random, in untrusted mode: make mutations COUNT=20000 SEED=7
+	@$(BIN)/python -m tests.mutations --count $(or $(COUNT),20000) --seed $(or $(SEED),1)
+
 quick: $(STAMP) ## run the unit tests in .venv, without tox and without Spark
 	@$(BIN)/pytest -q tests/unit
 	@for folder in $(FOLDERS); do \
@@ -113,6 +119,12 @@ docs-reference: $(STAMP) ## write docs/reference again, after a change of a conf
 
 lock: $(STAMP) ## write constraints.txt again after a change of requirements (UPGRADE=1: with the newest versions)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tools/lock.py $(if $(UPGRADE),--upgrade)
+
+licences: $(STAMP) ## write docs/licences.md again, after a change of requirements
+	@$(BIN)/python tools/licences.py
+
+sbom: $(STAMP) wheels ## list everything that an installation brings, with versions and licences: build/sbom.json (CycloneDX)
+	@$(BIN)/python tools/sbom.py
 
 wheels: $(STAMP) ## build the wheels that changed into dist/
 	@$(BIN)/python tools/wheels.py

@@ -1,11 +1,16 @@
 """Teaches tox the folders of this repository: every distribution has an environment per Python.
 
-`tox.ini` holds one generic section. The names `{wheels}`, `{tests}` and `{sources}` that it uses are
+`tox.ini` holds one generic section. The names `{wheels}`, `{suites}` and `{sources}` that it uses are
 worked out here from the environment's name: `py311-core`, `py312-arroyo-std`, ...
+
+The matrix has an environment of its own for each distribution on one Python, where something can be missing that
+another distribution brings along; on each other Python one environment, `py312` and `py313`, is for all of them.
+What a new Python breaks, the last one shows; those before it run what depends on the interpreter.
 """
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -24,31 +29,46 @@ from interpreters import MATRIX
 #: The version that runs the tests on Spark too; the others run the unit tests only.
 FULL = f"py{sys.version_info.major}{sys.version_info.minor}"
 
-#: The core's tests on Spark have an environment of their own: they take all cores, and a process of their own
-#: finds the plugins that they bring along.
+#: The core's tests on Spark have an environment of their own: a process of their own finds the plugins that they bring
+#: along.
 INTEGRATION = f"{FULL}-integration"
 
-#: Kills and pauses, and what is long or large: these wait more than they work, so that they run beside the others.
+#: Kills and pauses, and what is long or large: these wait more than they work.
 CHAOS = f"{FULL}-chaos"
 
-#: Whole pipelines of all plugins, in process: one core is enough, so that it runs beside others.
+#: Whole pipelines of all plugins, in process: what they give, and what they give whatever happens to them.
 PIPELINES = f"{FULL}-pipelines"
+CRASHES = f"{FULL}-crashes"
+
+#: Some of their tests judge who answers in time: these go first where cores are few.
+ON_SPARK = (INTEGRATION, CHAOS)
+COURTESY = "nice -n 5"
 
 #: What the tests of every plugin need.
 TEST_KIT = "arroyo-testing"
 
-#: Distributions whose property tests take minutes: these run on one Python, all others on each.
-SLOW_PROPERTIES = {CORE, "arroyo-std"}
+#: What runs on one Python only: what shows the same on each, servers, and properties, which take hundreds of examples
+#: to find what depends on values, not on the Python.
+ON_ONE_PYTHON = ("hypothesis", "once", "server")
+
+#: What takes longest begins first, so that in the end no core waits for it alone.
+LONGEST = (*ON_SPARK, f"{FULL}-arroyo-kafka", PIPELINES, CRASHES, f"{FULL}-arroyo-std", f"{FULL}-{CORE}")
 
 
-def python_tags() -> list[str]:
-    """The Pythons of the matrix, the one of this environment first: it is the likeliest to fail."""
-    return list(dict.fromkeys([FULL, *(f"py{version.replace('.', '')}" for version in MATRIX)]))
+def other_tags() -> list[str]:
+    """The Pythons of the matrix but the one of this environment."""
+    return [tag for version in MATRIX if (tag := f"py{version.replace('.', '')}") != FULL]
 
 
 def environment_names() -> list[str]:
-    names = [f"{tag}-{distribution.name}" for tag in python_tags() for distribution in distributions()]
-    return ["lint", PIPELINES, *names, INTEGRATION, CHAOS]
+    """The matrix."""
+    names = [f"{FULL}-{distribution.name}" for distribution in distributions()]
+    return list(dict.fromkeys([*LONGEST, *other_tags(), "lint", *names]))
+
+
+def names_on_request() -> list[str]:
+    """What is not in the matrix, and can be asked for by name: one distribution on another Python."""
+    return [f"{tag}-{distribution.name}" for tag in other_tags() for distribution in distributions()]
 
 
 def distribution_of(environment: str) -> Distribution | None:
@@ -67,27 +87,62 @@ def installed_in(environment: str) -> Sequence[Distribution]:
     return [found for found in known if found.name in wanted]
 
 
-def test_arguments(environment: str) -> list[str]:
-    """What pytest is asked to run; empty for an environment without tests."""
+def suites(environment: str) -> dict[str, list[str]]:
+    """What pytest is asked to run, by the name of its report; nothing for an environment without tests."""
     if environment == PIPELINES:
-        folders = ("lives", "edits", "golden", "nexmark", "exactly_once", "adversary")
-        return ["benchmarks", *(f"tests/{folder}" for folder in folders)]
+        return {environment: ["benchmarks", "tests/lives", "tests/edits", "tests/golden", "tests/nexmark"]}
+    if environment == CRASHES:
+        return {environment: ["tests/exactly_once", "tests/adversary"]}
     if environment == INTEGRATION:
-        return ["tests/integration"]
+        return {environment: ["tests/integration"]}
     if environment == CHAOS:
-        return ["tests/chaos", "tests/kafka", "tests/soak", "tests/many", "tests/scale"]
+        return {environment: ["tests/chaos", "tests/kafka", "tests/soak", "tests/many", "tests/scale"]}
+    if environment == other_tags()[-1]:
+        return {f"{environment}-{each.name}": unit_tests(each, is_full=False) for each in distributions()}
+    if environment in other_tags():
+        return {environment: [*interpreter_tests(), *without_marks()]}
     subject = distribution_of(environment)
     if subject is None:
-        return []
-    tests = Path("tests/unit") if subject.name == CORE else subject.folder.relative_to(ROOT) / "tests"
-    if environment.startswith(FULL):
+        return {}
+    return {environment: unit_tests(subject, is_full=environment.startswith(FULL))}
+
+
+def unit_tests(distribution: Distribution, *, is_full: bool) -> list[str]:
+    tests = Path("tests/unit") if distribution.name == CORE else distribution.folder.relative_to(ROOT) / "tests"
+    if is_full:
         return [str(tests)]
     needs_spark = tests / "integration"
     without_spark = [f"--ignore={needs_spark}"] if (ROOT / needs_spark).is_dir() else []
+    return [str(tests), *without_spark, *without_marks()]
+
+
+def interpreter_tests() -> list[str]:
+    """What depends on the interpreter: types, plugins, code that is read and pickled; and every operator once."""
+    core = [Path("tests/unit", name) for name in ("api", "pipeline", "plugin", "udf", "udf_bundles")]
+    plugins = [found.folder.relative_to(ROOT) for found in distributions() if found.name != CORE]
+    functions = [folder / "tests" for folder in plugins if folder.parts[0] == "udfs"]
+    operators = [
+        path.relative_to(ROOT)
+        for folder in plugins
+        for path in sorted((ROOT / folder / "tests").glob("test_*conformance*.py"))
+    ]
+    return [str(path) for path in (*core, *functions, *operators)]
+
+
+def without_marks() -> list[str]:
     # Marks that a distribution does not use select nothing.
-    left_out = ["server", *(["hypothesis"] if subject.name in SLOW_PROPERTIES else [])]
-    chosen = " and ".join(f"not {mark}" for mark in left_out)
-    return [str(tests), *without_spark, "-m", f"'{chosen}'"]
+    chosen = " and ".join(f"not {mark}" for mark in ON_ONE_PYTHON)
+    return ["-m", f"'{chosen}'"]
+
+
+def commands(environment: str, options: Sequence[str]) -> list[str]:
+    """One run of pytest for each suite, with further options."""
+    courtesy = "" if environment in ON_SPARK else COURTESY
+    return [
+        f"{courtesy} pytest --junit-xml=build/reports/{name}.xml -o junit_suite_name={name}"
+        f" -ra --timeout=300 --durations=5 {shlex.join(options)} {' '.join(arguments)}"
+        for name, arguments in suites(environment).items()
+    ]
 
 
 def sources() -> list[str]:
@@ -109,7 +164,7 @@ def sources() -> list[str]:
 
 @impl
 def tox_extend_envs() -> Iterable[str]:
-    return environment_names()
+    return [*environment_names(), *names_on_request()]
 
 
 @impl
@@ -123,7 +178,7 @@ def tox_add_env_config(env_conf: EnvConfigSet, state: State) -> None:
     present = installed_in(name)
     values = {
         "wheels": " ".join(f"dist/{distribution.wheel_name}" for distribution in present),
-        "tests": " ".join(test_arguments(name)),
+        "suites": "\n".join(commands(name, state.conf.pos_args(None) or ())),
         "sources": " ".join(sources()),
     }
     for key, value in values.items():

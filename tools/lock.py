@@ -1,4 +1,5 @@
-"""Writes `constraints.txt`: one exact version of everything that any distribution or tool here asks for.
+"""Writes `constraints.txt`: one exact version, with the hashes of its archives, of everything that
+any distribution or tool here asks for.
 
     python tools/lock.py [--upgrade]
 
@@ -33,19 +34,23 @@ def foreign(requirements: Iterable[str], own: set[str]) -> list[str]:
     return sorted({line for line in requirements if own_name(line) not in own})
 
 
+def wanted_lines() -> list[str]:
+    """All requirements of all distributions and tools, of our own distributions too."""
+    known = distributions()
+    groups = known[0].metadata["dependency-groups"]
+    tools = [line for lines in groups.values() for line in lines if isinstance(line, str)]
+    return [*(line for distribution in known for line in distribution.requirements), *tools]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--upgrade", action="store_true", help="take the newest versions that are allowed")
     arguments = parser.parse_args()
-    known = distributions()
-    groups = known[0].metadata["dependency-groups"]
-    tools = [line for lines in groups.values() for line in lines if isinstance(line, str)]
-    lines = [line for distribution in known for line in distribution.requirements]
-    wanted = foreign([*lines, *tools], {distribution.project for distribution in known})
+    wanted = foreign(wanted_lines(), {distribution.project for distribution in distributions()})
     command = [
         "uv", "pip", "compile", "-", "--universal", "--python-version", "3.11", "--output-file", str(CONSTRAINTS),
         "--fork-strategy", "fewest", "--no-annotate", "--no-header", "--no-emit-index-url", "--quiet",
-        "--no-emit-find-links",
+        "--no-emit-find-links", "--generate-hashes",
     ]  # fmt: skip
     if arguments.upgrade:
         command.append("--upgrade")
