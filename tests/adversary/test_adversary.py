@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 from collections import Counter
@@ -31,6 +32,13 @@ ENOUGH = 40
 
 #: An attempt that is lost in the middle leaves files open, as a process does that is killed.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+@pytest.fixture(autouse=True)
+def _lost_attempts_end_here():
+    """What they left open is found within the test, which ignores it, not when pytest ends, which would fail."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture

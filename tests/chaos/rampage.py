@@ -14,7 +14,7 @@ from ..integration.servers import Cluster
 from ..integration.tally import published_epoch
 from .kills import Kill, Target
 from .pauses import Pause, Sleeper
-from .supervisor import Supervisor, tail
+from .supervisor import Asleep, Supervisor, tail
 
 #: Far beyond what any recovery takes, on a busy machine too.
 PATIENCE_S = 300
@@ -139,8 +139,11 @@ class Rampage:
         self._wait("an epoch of the second driver", lambda: self._epoch() > epoch)
         asleep.wake()
         self._wait("the first driver to end", lambda: asleep.is_gone)
-        if not asleep.is_fenced:
+        if not self._ended_rightly(asleep):
             raise ChaosError(f"the driver that lost the job ended, and did not say why:\n{tail(asleep.log)}")
+
+    def _ended_rightly(self, asleep: Asleep) -> bool:
+        return asleep.is_fenced
 
     def _wake(self) -> None:
         now = time.monotonic()

@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import yaml
-from arroyo_testing.lanes import Killed, MortalLanes
+from arroyo_testing.lanes import InlineLanes, Killed, MortalLanes
 from google.protobuf import json_format, struct_pb2
 
 from arroyo_core.api import (
@@ -31,7 +31,6 @@ from arroyo_core.pipeline import plan_text
 from arroyo_core.plugin import PluginSet, installed_plugins
 from arroyo_core.runtime.events import Committed
 from arroyo_core.runtime.job import Job
-from arroyo_core.runtime.lanes import InlineLanes
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.runtime.results import JobResult
 from arroyo_core.runtime.start import StartOptions

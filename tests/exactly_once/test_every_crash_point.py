@@ -44,11 +44,15 @@ def test_two_runs_make_the_same_calls_in_the_same_order(laboratory):
 
 @pytest.mark.timeout(900)
 def test_a_crash_at_any_call_to_storage_changes_nothing(laboratory):
-    points = range(len(laboratory.wrecks))
+    points = laboratory.different_points()
     rounds = share_rounds(run_rounds, "crash-object", Order.RUN_FIRST, "crash_point", numbers=points)
-    print(f"\n{len(rounds)} crash points, one recovery each; each epoch runs before the one before it is published")
+    print(
+        f"\n{len(laboratory.wrecks)} crash points, which leave {len(rounds)} different stores, one recovery each; "
+        "each epoch runs before the one before it is published"
+    )
     assert [found for found in rounds if found.problem] == []
-    assert len(rounds) == len(points) > 500
+    assert len(laboratory.wrecks) > 500
+    assert len(rounds) == len(points) > 180
 
 
 @pytest.mark.timeout(900)
@@ -56,11 +60,9 @@ def test_a_crash_after_any_decision_changes_nothing_where_epochs_do_not_overlap(
     laboratory = Laboratory("crash-object", Order.PUBLISH_FIRST)
     calls = laboratory.whole.calls
     # Writes are the same in any order; what differs is what is there when something is decided or deleted.
-    points = [
-        index
-        for index, (point, _) in enumerate(laboratory.wrecks)
-        if point.mode is Mode.AFTER and calls[point.call - 1].kind in ("create", "copy", "delete")
-    ]
+    points = laboratory.different_points(
+        lambda point: point.mode is Mode.AFTER and calls[point.call - 1].kind in ("create", "copy", "delete")
+    )
     rounds = share_rounds(run_rounds, "crash-object", Order.PUBLISH_FIRST, "crash_point", numbers=points)
     print(f"\n{len(rounds)} crash points, one recovery each; each epoch is published before the next one runs")
     assert [found for found in rounds if found.problem] == []
@@ -72,15 +74,15 @@ def test_a_crash_at_any_change_of_output_in_folders_changes_nothing():
     laboratory = Laboratory("crash-folder", Order.RUN_FIRST)
     calls = laboratory.whole.calls
     # State is kept as on an object store: the points that differ are those of the sinks.
-    points = [
-        index
-        for index, (point, _) in enumerate(laboratory.wrecks)
-        if (call := calls[point.call - 1]).is_mutation and call.path.startswith(("lab/out", "lab/bad"))
-    ]
+    points = laboratory.different_points(
+        lambda point: (
+            calls[point.call - 1].is_mutation and calls[point.call - 1].path.startswith(("lab/out", "lab/bad"))
+        )
+    )
     rounds = share_rounds(run_rounds, "crash-folder", Order.RUN_FIRST, "crash_point", numbers=points)
-    print(f"\n{len(rounds)} crash points on a store with folders, one recovery each")
+    print(f"\n{len(rounds)} different stores with folders that crashes leave, one recovery each")
     assert [found for found in rounds if found.problem] == []
-    assert len(rounds) > 90
+    assert len(rounds) > 70
 
 
 @pytest.mark.timeout(900)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import pytest
 from arroyo_testing.crash_filesystem import CrashFileSystem
+from arroyo_testing.lanes import InlineLanes
 from arroyo_testing.machine import Disk, Life
 from google.protobuf import struct_pb2
 
@@ -18,7 +19,6 @@ from arroyo_core.api import ConstructedOperator, OperatorConstructor, Origin, Re
 from arroyo_core.pipeline import plan_text
 from arroyo_core.plugin import PluginSet
 from arroyo_core.runtime.job import Job
-from arroyo_core.runtime.lanes import InlineLanes
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.state import FencedError, storage
 

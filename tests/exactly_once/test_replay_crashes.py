@@ -12,12 +12,12 @@ import pytest
 from arroyo_dlq.claims import read_replays
 from arroyo_dlq.replay import Replayer, Selection
 from arroyo_testing.crash_filesystem import running
+from arroyo_testing.lanes import InlineLanes
 from arroyo_testing.machine import Crash, CrashPoint, Disk, Life, Mode
 
 from arroyo_core.pipeline import plan_text
 from arroyo_core.plugin import installed_plugins
 from arroyo_core.runtime.job import Job
-from arroyo_core.runtime.lanes import InlineLanes
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.state import get_storage_provider
 

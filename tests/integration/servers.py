@@ -21,6 +21,9 @@ SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 SPARK_SUBMIT = SPARK_CLASS.with_name("spark-submit")
 START_S = 120
 
+#: Of servers and executors, which live for seconds: to compile their code well costs more than it gives.
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
 
 def free_port() -> int:
     with socket.socket() as probe:
@@ -39,7 +42,11 @@ class Server:
     def __init__(self, command: Sequence[str], log: Path, **environment: str) -> None:
         self._command = list(command)
         self.log = log
-        self._environment = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"} | environment
+        self._environment = {
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "JAVA_TOOL_OPTIONS": SHORT_LIVED,
+        } | environment
         #: Of all its lives: what it started may outlive it for a while.
         self._sessions: list[int] = []
         self.process = self._start()

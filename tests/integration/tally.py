@@ -10,12 +10,12 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+from arroyo_jobs.checkpoints.verification import Verifier
 from arroyo_testing import run_in_process
 
 from arroyo_core.plugin import discover
 from arroyo_core.state import ParquetBackend, get_storage_provider
 from arroyo_core.state.inspection import read_table
-from arroyo_core.state.verification import Verifier
 
 JOB = "tally"
 KEYS = 64

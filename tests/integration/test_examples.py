@@ -16,6 +16,7 @@ RUN_ELSEWHERE = {
     "ship-functions-0",
     "trouble-0",
     "trouble-1",
+    "untrusted-0",
     "write-a-format-0",
 }
 

@@ -13,13 +13,12 @@ import sys
 from pathlib import Path
 
 import fsspec
-from arroyo_testing.lanes import Killed, WatchedLanes
+from arroyo_testing.lanes import InlineLanes, Killed, WatchedLanes
 
 from arroyo_core.pipeline import plan_pipeline
 from arroyo_core.plugin import installed_plugins
 from arroyo_core.runtime.events import Event, Published
 from arroyo_core.runtime.job import Job
-from arroyo_core.runtime.lanes import InlineLanes
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.runtime.results import JobResult
 

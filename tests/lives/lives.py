@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from arroyo_testing.adversary import Adversary
-from arroyo_testing.lanes import Killed, MortalLanes
+from arroyo_testing.lanes import InlineLanes, Killed, MortalLanes
 from google.protobuf import json_format
 
 from arroyo_core.pipeline import plan_pipeline
@@ -17,7 +17,6 @@ from arroyo_core.pipeline.plan import Node, Plan
 from arroyo_core.plugin import PluginSet, installed_plugins
 from arroyo_core.runtime.events import Committed, EpochAccepted, Event, Published
 from arroyo_core.runtime.job import MAX_RESTARTS, Job
-from arroyo_core.runtime.lanes import InlineLanes
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.runtime.results import JobResult
 from arroyo_core.runtime.steps import EpochExecutor

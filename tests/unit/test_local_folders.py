@@ -7,21 +7,42 @@ from pathlib import Path
 import pytest
 
 from arroyo_core.errors import SetupError
-from arroyo_core.local_folders import CLASS_ARCHIVE, STATE_CACHE, UDF_CACHE, LocalFolder
+from arroyo_core.local_folders import CLASS_ARCHIVE, STATE_CACHE, UDF_CACHE
 
 ALL = (STATE_CACHE, UDF_CACHE, CLASS_ARCHIVE)
 
 
+@pytest.fixture
+def home(monkeypatch, tmp_path):
+    folder = tmp_path / "home"
+    folder.mkdir(mode=0o700)
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    for cache in ALL:
+        monkeypatch.delenv(cache.variable, raising=False)
+    return folder
+
+
 @pytest.mark.parametrize("folder", ALL, ids=lambda folder: folder.name)
-def test_the_environment_chooses_the_place(folder, monkeypatch, tmp_path):
-    monkeypatch.delenv(folder.variable, raising=False)
-    assert folder.path() == Path(tempfile.gettempdir()) / f"{folder.name}-{os.getuid()}"
+def test_the_environment_chooses_the_place(folder, home, monkeypatch, tmp_path):
+    assert folder.path() == home / ".cache" / folder.name
     assert not folder.is_chosen
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    assert folder.path() == tmp_path / "caches" / folder.name
     monkeypatch.setenv(folder.variable, str(tmp_path))
     assert folder.path() == tmp_path
     assert folder.is_chosen
     monkeypatch.setenv(folder.variable, "off")
     assert folder.path() is None
+
+
+@pytest.mark.parametrize("mode", [None, 0o777, 0o770])
+def test_a_user_without_a_home_of_its_own_has_caches_by_its_id(home, mode):
+    if mode is None:
+        home.rmdir()
+    else:
+        home.chmod(mode)
+    assert STATE_CACHE.path() == Path(tempfile.gettempdir()) / f"arroyo-state-cache-{os.getuid()}"
 
 
 def test_every_folder_has_a_place_and_a_variable_of_its_own():
@@ -53,11 +74,23 @@ def test_a_folder_that_others_can_get_at_is_refused(folder, mode, is_private, tm
             folder.make(tmp_path)
 
 
-def test_a_link_is_refused_unless_it_may_be_one(tmp_path):
-    (tmp_path / "folder").mkdir(mode=0o700)
+@pytest.mark.parametrize("folder", ALL, ids=lambda folder: folder.name)
+def test_a_link_in_the_place_of_a_cache_is_refused(folder, home, tmp_path):
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    (home / ".cache").mkdir()
+    folder.path().symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(SetupError, match=r"must be a folder of this user, closed to others .*, and not a link"):
+        folder.make(folder.path())
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_a_link_that_was_chosen_counts_as_where_it_led_then(monkeypatch, tmp_path):
+    for name in ("mine", "theirs"):
+        (tmp_path / name).mkdir(mode=0o700)
     link = tmp_path / "link"
-    link.symlink_to(tmp_path / "folder")
-    may_not, may = (LocalFolder(what="x", variable="X", name="x", follows_links=follows) for follows in (False, True))
-    may.make(link)
-    with pytest.raises(SetupError):
-        may_not.make(link)
+    link.symlink_to(tmp_path / "mine")
+    monkeypatch.setenv(STATE_CACHE.variable, str(link))
+    path = STATE_CACHE.path()
+    link.unlink()
+    link.symlink_to(tmp_path / "theirs")
+    assert path == tmp_path / "mine"

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -25,9 +27,9 @@ def load_tool(name):
 
 DISTRIBUTIONS = load_tool("distributions").distributions()
 PLUGINS = [found for found in DISTRIBUTIONS if found.name != "core"]
-ALLOWED_FROM_CORE = ("api", "plugin", "errors", "state", "proto", "udf")
+ALLOWED_FROM_CORE = ("api", "plugin", "errors", "local_folders", "state", "proto", "udf")
 #: Distributions of commands: they plan and run pipelines themselves.
-TOOLS = {"arroyo-devtools", "arroyo-dlq", "arroyo-testing"}
+TOOLS = {"arroyo-devtools", "arroyo-dlq", "arroyo-jobs", "arroyo-testing"}
 
 
 def plugin_id(distribution):
@@ -88,26 +90,50 @@ class TestEveryPlugin:
             assert not any(module.partition(".")[0] == "pyspark" for module in imported_modules(path)), path
 
 
-def pins():
-    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    return [line for line in lines if line and not line.startswith("#")]
+def load_pins():
+    # It imports the other one by its name, as scripts do.
+    load_tool("lock")
+    return load_tool("pins")
 
 
-def test_every_constraint_is_an_exact_version_and_names_no_index():
-    assert pins()
-    for line in pins():
-        assert re.match(r"[A-Za-z0-9._-]+==[^ ]+( ;.*)?$", line), line
+def test_constraints_are_whole_and_name_no_index():
+    lock, pins = load_tool("lock"), load_pins()
+    text = (ROOT / "constraints.txt").read_text(encoding="utf-8")
+    assert "://" not in text
+    found = pins.read_pins(text)
+    assert "pyspark" in found
+    wanted = lock.foreign(lock.wanted_lines(), {distribution.project for distribution in DISTRIBUTIONS})
+    assert list(pins.problems(found, wanted, {})) == []
 
 
-def test_every_requirement_of_every_distribution_and_tool_is_pinned():
+@pytest.mark.parametrize(
+    ("requirement", "installed", "problem"),
+    [
+        ("other>=1", {}, "other>=1 has no pin"),
+        ("six>=2", {}, "six>=2 does not allow its pin, 1.16.0"),
+        ("six", {"six": "1.17.0"}, "six 1.17.0 is installed, and its pin is 1.16.0"),
+        ("six", {"other": "1"}, "other 1 is installed and has no pin"),
+    ],
+)
+def test_constraints_that_are_not_whole_are_told(requirement, installed, problem):
+    pins = load_pins()
+    found = pins.read_pins(f"# Pins\nsix==1.16.0 ; os_name == 'nt' \\\n    --hash=sha256:{'0' * 64}\n")
+    assert list(pins.problems(found, [requirement], installed)) == [problem]
+
+
+def test_a_pin_without_a_hash_is_told():
+    pins = load_pins()
+    found = pins.read_pins(f"six==1.16.0\nsix-too==2 \\\n    --hash=sha256:{'0' * 64}\n")
+    assert list(pins.problems(found, [], {})) == ["six==1.16.0 has no hash"]
+
+
+def test_the_licence_of_every_requirement_is_listed():
     lock = load_tool("lock")
-    pinned = {lock.own_name(line) for line in pins()}
     own = {found.project for found in DISTRIBUTIONS}
-    groups = DISTRIBUTIONS[0].metadata["dependency-groups"].values()
-    tools = [line for group in groups for line in group if isinstance(line, str)]
-    wanted = [line for found in DISTRIBUTIONS for line in found.requirements] + tools
-    missing = {lock.own_name(line) for line in lock.foreign(wanted, own)} - pinned
-    assert not missing, f"run 'make lock': {sorted(missing)}"
+    wanted = {lock.own_name(line) for found in DISTRIBUTIONS for line in lock.foreign(found.requirements, own)}
+    page = (ROOT / "docs" / "licences.md").read_text(encoding="utf-8")
+    listed = {lock.own_name(name) for name in re.findall(r"^\| ([^ |]+) \| [0-9]", page, re.MULTILINE)}
+    assert not wanted - listed, "run 'make licences'"
 
 
 def test_protobuf_is_required_at_least_as_new_as_the_generated_code():

@@ -12,6 +12,8 @@ from google.protobuf import struct_pb2
 
 from arroyo_core.state.global_keyed_map import MAX_INLINE_BYTES
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -159,9 +161,15 @@ class TestWheels:
 
 class TestInstall:
     def test_wheels_are_installed_again_though_their_version_is_there(self, tool):
-        command = tool("install").install_command(["dist/arroyo_std-0.1.0-py3-none-any.whl"], is_offline=False)
+        wheel = "dist/arroyo_std-0.1.0-py3-none-any.whl"
+        command = tool("install").install_command([wheel], constraints="pins.txt", is_offline=False)
         assert "--reinstall-package=arroyo-std" in command
         assert "--offline" not in command
+
+    def test_only_the_wheel_of_pyspark_needs_no_hash_since_it_was_built_here(self, tool):
+        pins = "a==1 \\\n    --hash=sha256:00\npyspark==4.3.0 \\\n    --hash=sha256:11 \\\n    --hash=sha256:22\nz==1\n"
+        kept = "a==1 \\\n    --hash=sha256:00\npyspark==4.3.0\nz==1\n"
+        assert tool("install").without_hashes_of_spark(pins) == kept
 
     def test_the_cache_is_asked_before_the_index(self, tool, monkeypatch):
         asked = []

@@ -15,6 +15,8 @@ from arroyo_core.cli.main import main
 
 from ..document_pages import ROOT, read_commands, read_steps
 
+pytestmark = pytest.mark.once
+
 PAGES = [
     "README.md",
     "docs/epochs-and-waves.md",
@@ -27,6 +29,7 @@ PAGES = [
     "docs/read-output.md",
     "docs/read-state.md",
     "docs/ship-functions.md",
+    "docs/untrusted.md",
     "docs/upgrade.md",
     "docs/write-a-sink.md",
     "docs/write-a-source.md",
@@ -49,6 +52,7 @@ RUN_BY = {
     "docs/kafka.md": "plugins/arroyo-kafka/tests/test_page.py",
     "docs/lint.md": "plugins/arroyo-devtools/tests/test_lint_command.py",
     "docs/pipelines.md": "tests/unit/cli/test_parameters.py",
+    "docs/sealed.md": "plugins/arroyo-jobs/tests/test_seal_page.py",
     "docs/state-tables.md": "tests/unit/state/test_state_docs.py",
     "docs/test-a-pipeline.md": "plugins/arroyo-testing/tests/test_case_docs.py",
     "docs/trouble.md": "tests/unit/cli/test_trouble_docs.py",

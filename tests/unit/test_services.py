@@ -18,16 +18,18 @@ from pathlib import Path
 
 import pytest
 import yaml
+from arroyo_jobs.prometheus import JobMetrics
 from prometheus_client import CollectorRegistry, generate_latest
 
 from arroyo_core.cli import exits
 from arroyo_core.cli.main import _parser
 from arroyo_core.runtime.local import LocalExecutor
-from arroyo_core.runtime.prometheus import JobMetrics
 from arroyo_core.spark.pipeline import Pipeline
 
 from ..document_pages import ROOT
 from ..waiting import wait_until
+
+pytestmark = pytest.mark.once
 
 DEPLOY = ROOT / "deploy"
 #: Codes after which a restart makes nothing better.

@@ -6,11 +6,11 @@ from contextlib import closing
 import duckdb
 import pyarrow.dataset as ds
 import pytest
+from arroyo_testing.lanes import InlineLanes
 
 from arroyo_core.pipeline import plan_text
 from arroyo_core.plugin import installed_plugins
 from arroyo_core.runtime.job import Job
-from arroyo_core.runtime.lanes import InlineLanes
 from arroyo_core.runtime.local import LocalExecutor
 
 from ..document_pages import ROOT, read_steps

@@ -12,10 +12,10 @@ from functools import lru_cache
 from multiprocessing import get_context
 
 from arroyo_testing.crash_filesystem import running
+from arroyo_testing.lanes import InlineLanes
 from arroyo_testing.machine import Crash, CrashPoint, Disk, Life, Mode
 
 from arroyo_core.runtime.events import Lane
-from arroyo_core.runtime.lanes import InlineLanes
 
 from .calls import moves_in_order
 from .laboratory import input_files, make_plugins, plan_job, run_job
@@ -62,6 +62,17 @@ class Laboratory:
     def wrecks(self) -> list[tuple[CrashPoint, Disk]]:
         """The disk as a crash at each point of the whole run leaves it."""
         return self.whole.wrecks
+
+    def different_points(self, is_wanted: Callable[[CrashPoint], bool] = lambda point: True) -> list[int]:
+        """Of the wrecks at such points, one of each content.
+
+        What a new process does depends on the store alone: crashes that leave the same need one recovery.
+        """
+        found: dict[object, int] = {}
+        for index, (point, disk) in enumerate(self.wrecks):
+            if is_wanted(point):
+                found.setdefault((frozenset(disk.files.items()), frozenset(disk.folders)), index)
+        return list(found.values())
 
     def new_disk(self) -> Disk:
         return Disk({f"{ROOT}/in/{name}": data for name, data in input_files().items()}, {ROOT, f"{ROOT}/in"})

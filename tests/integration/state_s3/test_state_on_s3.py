@@ -31,7 +31,9 @@ def test_a_table_on_s3_behaves_like_its_model(machine, make_s3_storage, monkeypa
     )
 
 
-def test_a_job_lives_on_s3_with_rescales_compaction_and_cleanup(make_s3_storage):
+@pytest.mark.parametrize("key", ["", "k" * 32], ids=["without a key", "sealed"])
+def test_a_job_lives_on_s3_with_rescales_compaction_and_cleanup(make_s3_storage, monkeypatch, key):
+    monkeypatch.setenv("ARROYO_SEAL_KEY", key)
     life = Life(make_s3_storage())
     life.run(12)
     checkpoint = life.job.backend.resolve_latest().checkpoint

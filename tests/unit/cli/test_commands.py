@@ -322,7 +322,7 @@ def test_help_lists_commands_by_purpose(capsys):
         main(["--help"])
     found = headings(capsys.readouterr().out)
     assert list(found) == [*list(CommandGroup)[:-1], "options"]
-    assert found["run jobs"] == ["run", "ps", "status", "stop"]
+    assert found["run jobs"] == ["run", "stop", "ps", "status"]
     assert {"checkpoints", "state", "dlq", "kafka"} == set(found["look into state and output"])
 
 

@@ -16,10 +16,10 @@ from ...installed import installed
 PASSWORD = "hunter2-rosebud"
 KEY = "AbCdEfGh0123456789/x+y"
 #: Parts that would give a secret away.
-SECRETS = ["hunter2", "rosebud", "AbCdEfGh0123456789", "swordfish"]
+SECRETS = ["hunter2", "rosebud", "AbCdEfGh0123456789", "swordfish", "barracuda99"]
 
 PLUGIN = '''
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
+from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory, struct_pb2, text_format
 
 from arroyo_core.api import *
 from arroyo_core.api.dead_letters import make_dead_letters
@@ -30,6 +30,7 @@ from arroyo_core.state import global_table_config
 
 FILE = """
 name: "leaky/leaky.proto" package: "leaky" syntax: "proto3" dependency: "arroyo_core/proto/options.proto"
+dependency: "google/protobuf/struct.proto"
 message_type { name: "Login"
   field { name: "user" number: 1 type: TYPE_STRING label: LABEL_OPTIONAL json_name: "user" }
   field { name: "password" number: 2 type: TYPE_STRING label: LABEL_OPTIONAL json_name: "password"
@@ -42,6 +43,8 @@ message_type { name: "Config"
   field { name: "fail" number: 3 type: TYPE_STRING label: LABEL_OPTIONAL json_name: "fail" }
   field { name: "pin" number: 4 type: TYPE_INT32 label: LABEL_OPTIONAL json_name: "pin"
     options { [arroyo_core.secret]: true } }
+  field { name: "format" number: 5 type: TYPE_MESSAGE type_name: ".google.protobuf.Value" label: LABEL_OPTIONAL
+    json_name: "format" }
   nested_type { name: "OptionsEntry" options { map_entry: true }
     field { name: "key" number: 1 type: TYPE_STRING label: LABEL_OPTIONAL json_name: "key" }
     field { name: "value" number: 2 type: TYPE_STRING label: LABEL_OPTIONAL json_name: "value" } } }
@@ -56,7 +59,8 @@ class Leaky(ArrowOperator):
     """Says everything it knows, wherever it is asked."""
 
     def __init__(self, config):
-        self.told = f"{config.login.user} {config.login.password} {dict(config.options)}"
+        form = json_format.MessageToDict(config.format)
+        self.told = f"{config.login.user} {config.login.password} {dict(config.options)} {form}"
         self.fail = config.fail
 
     def name(self):
@@ -140,7 +144,8 @@ nodes:
     operator: leaky.sink
     inputs: [rows]
     config: {{login: {{user: ana, password: {password}}}, {more},
-      options: {{region: north, key: {key}, api_token: swordfish, anon: "true"}}}}
+      options: {{region: north, key: {key}, api_token: swordfish, anon: "true"}},
+      format: {{name: json, registry: {{password: barracuda99}}, schema: {{password: string}}}}}}
 """
 
 
@@ -197,6 +202,8 @@ def test_no_command_and_no_file_shows_a_secret(written, arroyo, pipeline, tmp_pa
     # Settings that texts have anyway stay.
     assert "'region': 'north'" in shown
     assert "'anon': 'true'" in shown
+    # So does the type of a column, whatever the column is called.
+    assert "'schema': {'password': 'string'}" in shown
     for form in ("json", "mermaid", "dot"):
         arroyo("plan", "--format", form, file)
     arroyo("graph", file)
@@ -256,7 +263,11 @@ def test_failures_of_a_run_show_no_secret(step, arroyo, pipeline):
 def test_lint_wants_secrets_from_the_environment(arroyo, pipeline):
     found = json.loads(arroyo("lint", "--format", "json", pipeline(), code=1))
     messages = [each["message"] for each in found if each.get("code") == "secret-in-clear"]
-    assert messages == ["a secret of the operator is written in clear", "'api_token' is written in clear"]
+    assert messages == [
+        "a secret of the operator is written in clear",
+        "'api_token' is written in clear",
+        "'password' is written in clear",
+    ]
     in_default = pipeline(password=f'"${{VAULT_PASSWORD:-{PASSWORD}}}"')
     assert "a secret of the operator is written in clear" in arroyo("lint", in_default, code=1)
     from_environment = arroyo("lint", pipeline(password='"${VAULT_PASSWORD}"'), code=1)

@@ -7,13 +7,13 @@ import types
 from pathlib import Path
 
 import pytest
+from arroyo_testing.lanes import InlineLanes
 
 from arroyo_core.cli.main import main
-from arroyo_core.cli.start import start_options
+from arroyo_core.cli.run_options import start_options
 from arroyo_core.pipeline import plan_pipeline
 from arroyo_core.plugin import installed_plugins
 from arroyo_core.runtime.job import Job
-from arroyo_core.runtime.lanes import InlineLanes
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.runtime.start import StartOptions
 from arroyo_core.state.fork import ForkSource

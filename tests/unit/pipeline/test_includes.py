@@ -1,8 +1,11 @@
+import os
+
 import pytest
 
+from arroyo_core.api.limits import FILE_BYTES, INCLUDE_DEPTH, INCLUDES
+from arroyo_core.api.policy import PlanningPolicy, in_force
 from arroyo_core.errors import InvalidPipelineError
 from arroyo_core.pipeline import plan_pipeline, plan_text
-from arroyo_core.pipeline.includes import MAX_INCLUDES, MAX_OPEN
 
 WHOLE = """\
 name: test
@@ -151,13 +154,15 @@ def test_a_circle_of_files_is_shown(parts, mistakes):
 def test_files_that_double_at_each_step_come_to_an_end(write, mistakes):
     files = {f"f{i}.yaml": f"[!include f{i + 1}.yaml, !include f{i + 1}.yaml]" for i in range(12)}
     path = write(files | {"f12.yaml": "x", "p.yaml": "name: test\nnodes: !include f0.yaml\n"})
-    assert any(f"may include {MAX_INCLUDES} files at most" in one for one in mistakes(path))
+    assert any(f"may include {INCLUDES.value} files at most" in one for one in mistakes(path))
 
 
 def test_a_long_chain_of_files_comes_to_an_end(write, mistakes):
-    files = {f"f{i}.yaml": f"!include f{i + 1}.yaml" for i in range(2 * MAX_OPEN)}
+    files = {f"f{i}.yaml": f"!include f{i + 1}.yaml" for i in range(2 * INCLUDE_DEPTH.value)}
     path = write(files | {"p.yaml": "name: test\nnodes: !include f0.yaml\n"})
-    assert mistakes(path) == [f"f{MAX_OPEN - 2}.yaml:1:1: files include one another more than {MAX_OPEN} deep"]
+    (found,) = mistakes(path)
+    last = f"f{INCLUDE_DEPTH.value - 2}.yaml:1:1"
+    assert found.startswith(f"{last}: files include one another more than {INCLUDE_DEPTH.value} deep")
 
 
 def test_depth_counts_through_files(write, mistakes):
@@ -170,3 +175,87 @@ def test_a_list_is_spliced_only_where_it_is_included(write, plan):
     text = WHOLE.replace("{x: 1, y: two}", "{x: [[1, 2], !include more.yaml]}")
     path = write({"p.yaml": text, "more.yaml": "[3, [4]]"})
     assert plan(path) == plan(write({"p.yaml": WHOLE.replace("{x: 1, y: two}", "{x: [[1, 2], 3, [4]]}")}))
+
+
+def test_a_file_outside_of_the_project_is_neither_included_nor_shown(write, mistakes, tmp_path_factory):
+    secret = tmp_path_factory.mktemp("elsewhere") / "secret.yaml"
+    secret.write_text("hunter2: [")
+    (found,) = mistakes(write({"p.yaml": f"name: test\nnodes: !include {secret}\n"}))
+    assert "p.yaml:2:8: cannot include" in found
+    assert "--root DIR" in found
+    assert "hunter2" not in found
+
+
+def test_a_link_to_a_file_outside_is_outside(write, mistakes, tmp_path, tmp_path_factory):
+    secret = tmp_path_factory.mktemp("elsewhere") / "secret.yaml"
+    secret.write_text("hunter2: [")
+    (tmp_path / "link.yaml").symlink_to(secret)
+    (found,) = mistakes(write({"p.yaml": "name: test\nnodes: !include link.yaml\n"}))
+    assert "cannot include" in found
+
+
+def test_a_near_name_of_a_folder_outside_is_not_told(write, mistakes, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("elsewhere")
+    (folder / "payroll.yaml").write_text("x")
+    (found,) = mistakes(write({"p.yaml": f"name: test\nnodes: !include {folder}/payrol.yaml\n"}))
+    assert "payroll" not in found
+
+
+@pytest.mark.parametrize("way", ["project", "working directory", "root"])
+def test_files_of_the_project_and_of_given_roots_are_included(way, write, plan, plugins, tmp_path, monkeypatch):
+    path = (
+        write({"shared/nodes.yaml": WHOLE.partition("nodes:")[2], "pipelines/p.yaml": ""}).parent / "pipelines/p.yaml"
+    )
+    path.write_text("name: test\nnodes: !include ../shared/nodes.yaml\n")
+    if way == "project":
+        (tmp_path / "pyproject.toml").touch()
+    elif way == "working directory":
+        monkeypatch.chdir(tmp_path)
+    else:
+        monkeypatch.setenv("ARROYO_ROOTS", str(tmp_path / "shared"))
+    assert plan(path) == plan_text(WHOLE, plugins=plugins, environment={})
+
+
+def test_a_device_or_a_pipe_is_not_included(write, mistakes, tmp_path):
+    os.mkfifo(tmp_path / "pipe.yaml")
+    (found,) = mistakes(write({"p.yaml": "name: test\nnodes: !include pipe.yaml\n"}))
+    assert "it is not a regular file" in found
+
+
+def test_a_large_file_is_not_included(write, mistakes, monkeypatch):
+    monkeypatch.setenv(FILE_BYTES.variable, "100")
+    (found,) = mistakes(write({"p.yaml": "name: test\nnodes: !include b.yaml\n", "b.yaml": "#" * 101}))
+    assert "it is too large: at most" in found
+    assert FILE_BYTES.variable in found
+
+
+def test_values_are_counted_through_files(write, mistakes, monkeypatch):
+    monkeypatch.setenv("ARROYO_MAX_VALUES", "50")
+    path = write({"p.yaml": "name: test\nnodes: [!include b.yaml, !include b.yaml]\n", "b.yaml": f"[{'x, ' * 30}]"})
+    assert any("too many values: at most 50" in one for one in mistakes(path))
+
+
+def test_the_name_of_no_file_is_a_mistake(write, mistakes):
+    (found,) = mistakes(write({"p.yaml": 'name: test\nnodes: !include "a\\0b"\n'}))
+    assert "include" in found
+
+
+def test_a_pipeline_that_is_a_link_elsewhere_is_refused_in_untrusted_mode(write, plan, tmp_path, tmp_path_factory):
+    real = tmp_path_factory.mktemp("elsewhere") / "p.yaml"
+    real.write_text(WHOLE)
+    (tmp_path / "p.yaml").symlink_to(real)
+    plan(tmp_path / "p.yaml")
+    policy = PlanningPolicy(is_untrusted=True, roots=(tmp_path.resolve(),))
+    with in_force(policy), pytest.raises(InvalidPipelineError, match="untrusted mode refuses to read"):
+        plan(tmp_path / "p.yaml")
+
+
+def test_nodes_and_columns_are_limited(write, mistakes, monkeypatch):
+    path = write({"p.yaml": WHOLE})
+    monkeypatch.setenv("ARROYO_MAX_NODES", "3")
+    (found,) = mistakes(path)
+    assert "p.yaml:6:10: the pipeline has 4 nodes: at most 3 nodes" in found
+    monkeypatch.delenv("ARROYO_MAX_NODES")
+    monkeypatch.setenv("ARROYO_MAX_COLUMNS", "1")
+    (found,) = mistakes(path)
+    assert "are too many: at most 1 columns in the rows of a node" in found

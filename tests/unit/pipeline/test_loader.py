@@ -2,9 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arroyo_core.api.limits import ALIASED_VALUES, DEPTH
 from arroyo_core.pipeline.document import Scalar, YamlList, YamlMap, resolve_plain
 from arroyo_core.pipeline.environment import Environment
-from arroyo_core.pipeline.loader import MAX_ALIASED_VALUES, MAX_DEPTH, decode, load_document, split_lines
+from arroyo_core.pipeline.loader import decode, load_document, split_lines
 from arroyo_core.pipeline.mistakes import Mistakes
 
 
@@ -102,7 +103,7 @@ def test_aliases_that_explode_are_refused_before_they_are_expanded():
     value, found = load(bomb(60))
     assert value is None
     assert len(found) == 1
-    assert f"at most {MAX_ALIASED_VALUES}" in found[0]
+    assert f"at most {ALIASED_VALUES.value}" in found[0]
 
 
 def test_aliases_within_the_limit_are_accepted():
@@ -117,9 +118,10 @@ def test_an_alias_inside_its_own_value_is_refused(text):
 
 
 def test_nesting_is_limited():
-    assert load("[" * MAX_DEPTH + "]" * MAX_DEPTH)[1] == []
+    assert load("[" * DEPTH.value + "]" * DEPTH.value)[1] == []
     deep = load("[" * 5000 + "]" * 5000)
-    assert deep == (None, [f"1:{MAX_DEPTH + 1} values are nested more than {MAX_DEPTH} deep"])
+    message = f"values are nested more than {DEPTH.value} deep; ARROYO_MAX_DEPTH sets another limit"
+    assert deep == (None, [f"1:{DEPTH.value + 1} {message}"])
 
 
 @pytest.mark.parametrize("text", ["a: !!str 5", "a: !custom {b: 1}", "!!map {a: 1}", "!k a: 1"])
@@ -213,3 +215,12 @@ def test_a_secret_is_not_in_the_repr_of_a_value():
     value, _ = load("a: ${A}", {"A": "hunter2"})
     assert isinstance(value.entries[0].value, Scalar)
     assert "hunter2" not in repr(value)
+
+
+@pytest.mark.parametrize("escape", ["\\UFFFFFFFF", "\\U00110000", "\\ud800", "\\udfff"])
+@pytest.mark.parametrize("form", ['a: "x{}"', '"{}": a'])
+def test_an_escape_for_no_character_is_a_mistake_at_its_place(escape, form):
+    _, found = load(f"b: 1\n{form.format(escape)}")
+    assert len(found) == 1
+    assert found[0].startswith("2:")
+    assert "no character" in found[0]

@@ -2,9 +2,11 @@ import json
 import re
 
 import pytest
+from arroyo_devtools.drawing.dot import render_dot
+from arroyo_devtools.drawing.mermaid import render_mermaid
 
 from arroyo_core.pipeline import plan_file
-from arroyo_core.pipeline.views import VIEWS, render_dot, render_json, render_mermaid, render_text
+from arroyo_core.pipeline.views import render_json, render_text
 
 PIPELINE = """\
 name: views
@@ -88,9 +90,9 @@ def pipeline(plugins, tmp_path):
     return plan_file(path, plugins=plugins, environment=SECRETS)
 
 
-@pytest.mark.parametrize("view", sorted(VIEWS))
+@pytest.mark.parametrize("view", [render_text, render_json, render_mermaid, render_dot])
 def test_no_view_shows_a_value_of_the_environment(pipeline, view):
-    shown = VIEWS[view](pipeline)
+    shown = view(pipeline)
     assert "${SECRET}" in shown
     for part in ("hunter2", "swordfish", "acme"):
         assert part not in shown

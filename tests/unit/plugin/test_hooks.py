@@ -140,11 +140,24 @@ def test_plugins_says_what_a_distribution_adds(arroyo):
     assert "adds commands, languages, sections, storage" in text
 
 
-@pytest.mark.parametrize("command", ["fmt", "test", "dlq"])
-def test_a_command_of_a_distribution_that_is_missing_says_which(arroyo, command, monkeypatch):
-    monkeypatch.setenv("ARROYO_BLOCK_PLUGINS", "arroyo-devtools,arroyo-testing,arroyo-dlq")
-    done = arroyo(command, "x.yaml")
-    owner = {"fmt": "arroyo-devtools", "test": "arroyo-testing", "dlq": "arroyo-dlq"}[command]
+@pytest.mark.parametrize(
+    ("command", "owner"),
+    [
+        ("fmt x.yaml", "arroyo-devtools"),
+        ("test x.yaml", "arroyo-testing"),
+        ("dlq x.yaml", "arroyo-dlq"),
+        ("udf build x.py", "arroyo-devtools"),
+        ("plan x.yaml --format dot", "arroyo-devtools"),
+        ("ps", "arroyo-jobs"),
+        ("checkpoints repair ./state", "arroyo-jobs"),
+        ("run x.yaml y.yaml", "arroyo-jobs"),
+        ("run .", "arroyo-jobs"),
+        ("run x.yaml --metrics-port 9100", "arroyo-jobs"),
+    ],
+)
+def test_what_a_missing_distribution_has_says_which(arroyo, command, owner, monkeypatch):
+    monkeypatch.setenv("ARROYO_BLOCK_PLUGINS", "arroyo-devtools,arroyo-testing,arroyo-dlq,arroyo-jobs")
+    done = arroyo(*command.split())
     assert done.returncode == 2
     assert f"pip install {owner}" in done.stderr
 

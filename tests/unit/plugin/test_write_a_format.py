@@ -12,6 +12,8 @@ import pytest
 
 from ...document_pages import ROOT, read_commands, read_steps
 
+pytestmark = pytest.mark.once
+
 PAGE = ROOT / "docs" / "write-a-format.md"
 STEPS = read_steps(PAGE)
 #: A block of text is for readers only, but this one is also a file.

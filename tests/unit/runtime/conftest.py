@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from arroyo_testing.lanes import InlineLanes
 from google.protobuf import json_format, struct_pb2
 
 from arroyo_core.api import (
@@ -29,7 +30,6 @@ from arroyo_core.api.hashing import hash_columns
 from arroyo_core.pipeline import plan_text
 from arroyo_core.plugin import PluginSet
 from arroyo_core.runtime.job import Job
-from arroyo_core.runtime.lanes import InlineLanes
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.state import global_table_config
 

@@ -11,13 +11,13 @@ from unittest import mock
 import pyarrow.parquet as pq
 import pytest
 from arroyo_testing import FakeClock
+from arroyo_testing.lanes import InlineLanes
 
 from arroyo_core.pipeline import plan_text
 from arroyo_core.plugin import installed_plugins
 from arroyo_core.runtime.clocks import DriverClock, EpochClock, task_clock
 from arroyo_core.runtime.context import Budget
 from arroyo_core.runtime.job import Job
-from arroyo_core.runtime.lanes import InlineLanes
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.runtime.request import EpochRequest
 from arroyo_core.runtime.stop import StopSignal

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from arroyo_devtools.bundles.building import build_bundle
 from arroyo_testing.in_process import run_in_process
 
 from arroyo_core.cli.main import main
@@ -11,7 +12,6 @@ from arroyo_core.runtime.start import StartOptions
 from arroyo_core.runtime.user_code import BundleOpener
 from arroyo_core.spark.pipeline import Pipeline
 from arroyo_core.state.fork import ForkSource
-from arroyo_core.udf.building import build_bundle
 
 PIPELINE = """
 name: NAME

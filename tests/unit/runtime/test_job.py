@@ -5,6 +5,7 @@ from contextlib import closing
 from uuid import uuid4
 
 import pytest
+from arroyo_testing.lanes import InlineLanes
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +14,7 @@ from arroyo_core.errors import Domain, ExchangeError, OperatorError, PluginError
 from arroyo_core.plugin import PluginSet
 from arroyo_core.runtime.controller import replay
 from arroyo_core.runtime.events import Committed, EpochAccepted, Lane, Published, StopMode, read_events
-from arroyo_core.runtime.lanes import InlineLanes, ThreadLanes
+from arroyo_core.runtime.lanes import ThreadLanes
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.state import FencedError, StorageProvider
 from arroyo_core.state.failures import DamagedStateError, MissingFileError

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pyarrow as pa
 import pytest
+from arroyo_testing.lanes import InlineLanes
 
 from arroyo_core.api import (
     OUTAGES,
@@ -20,7 +21,6 @@ from arroyo_core.cli.progress import REPEAT_S, Progress
 from arroyo_core.errors import OperatorError
 from arroyo_core.plugin import PluginSet
 from arroyo_core.runtime.job import Job
-from arroyo_core.runtime.lanes import InlineLanes
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.runtime.metrics import OperatorMetrics
 from arroyo_core.runtime.results import EpochResult

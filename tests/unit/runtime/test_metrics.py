@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 
 import pytest
 from arroyo_devtools.reference.metrics_page import metrics_page
+from arroyo_jobs.prometheus import JobMetrics
 from prometheus_client import generate_latest
 from prometheus_client.registry import CollectorRegistry
 
 from arroyo_core.cli.json_output import end_object, epoch_object
 from arroyo_core.runtime.metric import Kind, json_values, measured, metrics_of
 from arroyo_core.runtime.metrics import OperatorMetrics
-from arroyo_core.runtime.prometheus import JobMetrics
 from arroyo_core.runtime.results import EpochResult, JobResult
 
 OWNERS = (JobResult, EpochResult, OperatorMetrics)

@@ -1,9 +1,13 @@
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
-from arroyo_core.spark.daemon import daemon_environment, ending_quietly, preload, unzipped
+from arroyo_core.spark.daemon import daemon_environment, ending_quietly, preload, run, unzipped
+
+#: Where Spark tells its daemon to make a socket.
+SOCKETS = "PYTHON_WORKER_FACTORY_SOCK_DIR"
 
 
 def package(folder: Path) -> Path:
@@ -68,3 +72,20 @@ def test_other_faults_of_a_worker_are_seen():
     assert ending_quietly(worker)(None, True) == 0
     with pytest.raises(OSError, match="disk"):
         ending_quietly(worker)(None, False)
+
+
+def test_workers_have_no_key_and_a_folder_of_their_own_for_sockets(monkeypatch):
+    from pyspark import daemon as pyspark_daemon
+
+    seen = []
+    monkeypatch.setattr(pyspark_daemon, "worker", pyspark_daemon.worker)
+    look = lambda: seen.append((dict(os.environ), Path(os.environ[SOCKETS]).stat()))  # noqa: E731
+    monkeypatch.setattr(pyspark_daemon, "manager", look)
+    monkeypatch.setenv("ARROYO_SEAL_KEY", "k" * 32)
+    monkeypatch.setenv("ARROYO_SEAL_KEY_FILE", "keys")
+    monkeypatch.setenv(SOCKETS, "/nosuch/folder/of/another/machine")
+    run()
+    ((environment, folder),) = seen
+    assert not {"ARROYO_SEAL_KEY", "ARROYO_SEAL_KEY_FILE"} & environment.keys()
+    assert (folder.st_mode & 0o777, folder.st_uid) == (0o700, os.getuid())
+    assert not Path(environment[SOCKETS]).exists()

@@ -9,6 +9,7 @@ import pytest
 from arroyo_core.cli import exits
 from arroyo_core.errors import SetupError
 from arroyo_core.spark import session as session_module
+from arroyo_core.spark.daemon import MODULE
 from arroyo_core.spark.session import (
     LOCAL_ADDRESS_VARIABLE,
     SERIAL_THREADS,
@@ -159,3 +160,31 @@ def test_pages_of_a_local_spark_are_for_this_machine_unless_told_otherwise(
     target = choose_target(master, conf, given={}, source="", environment=environment)
     keep_pages_local(target, conf)
     assert os.environ.get(LOCAL_ADDRESS_VARIABLE) == address
+
+
+@pytest.mark.parametrize(
+    ("master", "settings", "is_ours"),
+    [
+        ("local[2]", {}, True),
+        ("local[2]", {"spark.io.encryption.enabled": "true"}, True),
+        ("local[2]", {"spark.python.unix.domain.socket.dir": "/run/spark"}, False),
+        ("spark://host:7077", {"spark.python.daemon.module": MODULE}, True),
+        # Executors of another machine would look for the driver's folder.
+        ("spark://host:7077", {}, False),
+        ("spark://host:7077", {"spark.python.daemon.module": MODULE, "spark.io.encryption.enabled": "true"}, False),
+        ("spark://host:7077", {"spark.python.daemon.module": MODULE, "spark.python.use.daemon": "false"}, False),
+    ],
+)
+def test_sockets_are_in_a_folder_of_ours_where_no_executor_needs_it(master, settings, is_ours):
+    target = choose_target(master, {}, given={}, source="", environment={})
+    assert session_module._has_own_sockets(target, settings) is is_ours
+
+
+def test_what_was_set_outside_wins_over_what_keeps_others_out():
+    given = {"spark.authenticate": "false", "spark.ui.killEnabled": "true"}
+    target = choose_target("local[2]", {}, given=given, source="", environment={GATEWAY_VARIABLE: "1"})
+    assert not given.keys() & session_module._settings("job", target, is_quiet=True).keys()
+    target = choose_target("local[2]", {}, given={}, source="", environment={GATEWAY_VARIABLE: "1"})
+    assert session_module._settings("job", target, is_quiet=True)["spark.authenticate"] == "true"
+    target = choose_target("spark://host:7077", {}, given={}, source="", environment={GATEWAY_VARIABLE: "1"})
+    assert "spark.authenticate" not in session_module._settings("job", target, is_quiet=True)

@@ -1,34 +1,8 @@
-"""How many tasks several jobs may run at once on this machine."""
+"""How many tasks a Spark on this machine runs at once."""
 
 import pytest
 
-from arroyo_core.errors import SetupError
-from arroyo_core.spark.slots import shared_master, slots_of
-from arroyo_core.spark.target import choose_target
-
-
-def target(master=None):
-    return choose_target(master, {}, given={}, source="x", environment={})
-
-
-@pytest.mark.parametrize(
-    ("master", "slots", "expected"),
-    [
-        (None, 20, "local[20]"),
-        ("local[*]", 20, "local[20]"),
-        (None, 1, "local[3]"),
-        ("local[2]", 20, "local[2]"),
-        ("spark://host:7077", 20, "spark://host:7077"),
-    ],
-)
-def test_jobs_get_as_many_tasks_as_they_have_unless_somebody_has_chosen(monkeypatch, master, slots, expected):
-    monkeypatch.setattr("os.cpu_count", lambda: 3)
-    assert shared_master(target(master), slots) == expected
-
-
-def test_spark_connect_is_refused():
-    with pytest.raises(SetupError, match=r"cannot share a session of Spark Connect \(sc://host\)"):
-        shared_master(target("sc://host"), 2)
+from arroyo_core.spark.slots import slots_of
 
 
 @pytest.mark.parametrize(

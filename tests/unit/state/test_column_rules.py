@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pyarrow as pa
 import pytest
+from arroyo_jobs.checkpoints.verification import Verifier
 
 from arroyo_core.api.schema import ArroyoSchema
 from arroyo_core.proto.state_pb2 import StateFile
@@ -24,7 +25,6 @@ from arroyo_core.state.fitting import fit_rows
 from arroyo_core.state.inspection import read_table
 from arroyo_core.state.merge import table_files
 from arroyo_core.state.table_types import derive_mismatch, describe_changes
-from arroyo_core.state.verification import Verifier
 
 from .support.state_job import Job
 

@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from arroyo_jobs.checkpoints.repair import Repair
 
 from arroyo_core.ids import TaskInfo
 from arroyo_core.proto.state_pb2 import CheckpointMetadata, GenerationClaim
@@ -15,7 +16,6 @@ from arroyo_core.state import FencedError, ParquetBackend, StorageProvider, Tabl
 from arroyo_core.state.envelope import seal, unseal
 from arroyo_core.state.fork import ForkOrigin, rewrite_checkpoint
 from arroyo_core.state.protocol import JobFacts, derive_incarnation, derive_next_generation
-from arroyo_core.state.repair import Repair
 
 from .support.drivers import driver, publish
 from .support.recording import DictDriver
@@ -198,13 +198,13 @@ def test_a_claim_that_was_deleted_since_the_listing_is_looked_for_again(storage)
     publish(first, 1)
     read = storage.read
 
-    def read_late(path):
+    def read_late(path, **limits):
         if path == paths.generation_claim("job", 1):
             storage.read = read
             newer = driver(storage)
             publish(newer, 2)
             newer.cleanup_checkpoint(CheckpointMetadata(job_id="job", epoch=2), 0, 2)
-        return read(path)
+        return read(path, **limits)
 
     storage.read = read_late
     late = driver(storage)

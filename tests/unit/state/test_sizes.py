@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from arroyo_jobs.checkpoints.verification import Verifier
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,13 +23,11 @@ from arroyo_core.state import (
     compaction,
     global_keyed_map,
     global_table_config,
-    metadata_size,
 )
 from arroyo_core.state.codec import encode
 from arroyo_core.state.config import KEY_HASH_COLUMN
 from arroyo_core.state.inspection import summarize_checkpoints
 from arroyo_core.state.protocol import referenced_paths
-from arroyo_core.state.verification import Verifier
 
 from .support.recording import DictDriver
 from .support.small_arrow import SMALL_COMPACTION, shrink_arrow
@@ -167,6 +166,36 @@ def test_views_give_in_parts_what_one_batch_cannot_hold(monkeypatch):
     assert pa.Table.from_batches([part.batch for part in parts]).equals(pa.Table.from_batches([whole.batch]))
     found = [text for batch in view.get_all_parts() for text in batch.column("text").to_pylist()]
     assert sorted(found) == sorted(text for _, text in rows)
+
+
+def test_last_rows_come_in_parts_with_nulls_for_keys_that_are_not_there(monkeypatch):
+    tables = expiring_tables("t", schema=WIDE, generational=True)
+    job = Job(StorageProvider("dict://", driver=DictDriver()), tables)
+    job.resume(1)
+    view = job.managers[0].get_last_key_value_table("t")
+    assert [part.to_pylist() for part in view.get_aligned_parts(wide_batch([(1, "")]))] == [
+        [{"k": None, "ts": None, "text": None}]
+    ]
+    view.upsert(wide_batch([(number, f"{number:03} {'x' * 40}") for number in range(5, 30)]))
+    for asked in ([*range(40)], [7, 50, 51], [*range(50, 60), 9, *range(60, 70)], [*range(29, 4, -1), 99]):
+        keys = wide_batch([(number, "") for number in asked])
+        whole = pa.Table.from_batches([view.get_aligned(keys)])
+        with monkeypatch.context() as patch:
+            shrink_arrow(patch)
+            parts = list(view.get_aligned_parts(keys))
+        assert pa.Table.from_batches(parts).equals(whole)
+        assert all(part.nbytes <= 700 for part in parts)
+
+
+def test_rows_of_a_hot_key_are_not_copied_to_be_read():
+    job = Job(StorageProvider("dict://", driver=DictDriver()), expiring_tables("t", schema=WIDE))
+    job.resume(1)
+    view = job.managers[0].get_key_time_table("t")
+    view.insert(wide_batch([(1, f"{number:03}") for number in range(30)] + [(2, "other")]))
+    found = [view.lookup(wide_batch([(1, "")])).batch for _ in range(2)]
+    assert found[0].column("text").to_pylist() == [f"{number:03}" for number in range(30)]
+    first, second = (batch.column("text").buffers()[2].address for batch in found)
+    assert first == second
 
 
 def test_too_much_for_one_batch_is_said_so():
@@ -326,7 +355,7 @@ def test_metadata_that_would_be_too_large_is_refused_with_what_takes_the_most(mo
     files = table.expiring_keyed_time.files
     for number in range(50):
         files.add(path=f"job/checkpoints/1/table-{number}", checksum=bytes(32))
-    monkeypatch.setattr(metadata_size, "MAX_METADATA_BYTES", 1000)
+    monkeypatch.setenv("ARROYO_MAX_METADATA_BYTES", "1000")
     with pytest.raises(
         StateError, match=r"largest tables are wide.rows \(\d+ bytes, 50 files\).*lower the parallelism"
     ):

@@ -16,6 +16,9 @@ from arroyo_core.state import StorageProvider, WarmCache, cache, expiring_time_k
 from .support.small_arrow import SMALL_COMPACTION, shrink_arrow
 from .support.state_machines import MACHINES
 
+#: Its properties are not functions of examples, for which Hypothesis would do this.
+pytestmark = pytest.mark.hypothesis
+
 #: Raise it for a long hunt: `STATE_MACHINE_EXAMPLES=2000 pytest tests/unit/state/test_table_machines.py`.
 EXAMPLES = int(os.environ.get("STATE_MACHINE_EXAMPLES", "20"))
 SETTINGS = settings(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from arroyo_jobs.checkpoints.verification import Verifier
 
 from arroyo_core.api.hashing import hash_columns, subtasks_of
 from arroyo_core.errors import StateError
@@ -11,7 +12,6 @@ from arroyo_core.state import StorageProvider, Table, add_table_type, global_tab
 from arroyo_core.state.failures import IncompatibleCheckpointError, WrongTableKindError
 from arroyo_core.state.inspection import read_table, summarize_tables
 from arroyo_core.state.table_types import derive_mismatch
-from arroyo_core.state.verification import Verifier
 
 from .support.counters_plugin.acme_counters import CountersTable, counters_config, get_counters
 from .support.state_job import EAGER_COMPACTION, Job

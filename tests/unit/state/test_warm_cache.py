@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import struct
+import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -30,6 +31,7 @@ from arroyo_core.state import (
 from arroyo_core.state import cache as state_cache
 from arroyo_core.state.protocol import referenced_paths
 
+from ...other_user import try_as_other_user
 from .support.cache_entries import die_inside_put, entries_of, facts, flip_bit, put_and_get, shelf_of, table
 from .support.recording import DictDriver
 from .support.state_job import NO_COMPACTION, Job, batch_of, expiring_tables, rows_of
@@ -303,6 +305,41 @@ def test_a_cache_that_others_can_write_is_refused(tmp_path):
     folder.chmod(0o777)
     with pytest.raises(SetupError, match="must be a folder of this user, closed to others"):
         WarmCache(folder)
+
+
+@pytest.mark.parametrize("buffered_bytes", [0, 1_000_000])
+def test_whatever_the_umask_says_all_of_a_cache_is_for_its_user_alone(tmp_path, monkeypatch, buffered_bytes):
+    monkeypatch.setattr(state_cache, "BUFFERED_BYTES", buffered_bytes)
+    former = os.umask(0)
+    try:
+        shelf_of(WarmCache(tmp_path / "caches" / "cache")).put(facts(1), table())
+    finally:
+        os.umask(former)
+    modes = {path: path.stat().st_mode & 0o777 for path in (tmp_path / "caches").rglob("*")}
+    assert any(path.suffix == ".arrow" for path in modes)
+    assert {mode for path, mode in modes.items() if path.is_file()} == {0o600}
+    assert {mode for path, mode in modes.items() if path.is_dir()} == {0o700}
+
+
+LINK = "import os, sys; os.symlink(sys.argv[1], sys.argv[2])"
+
+
+def test_a_link_that_another_user_made_first_gets_no_state(tmp_path, monkeypatch):
+    """In a folder for temporary files, where a user without a home has its cache, anybody may be first."""
+    shared, elsewhere = tmp_path / "shared", tmp_path / "elsewhere"
+    for folder, mode in ((shared, 0o1777), (elsewhere, 0o700), *((parent, 0o755) for parent in tmp_path.parents[:2])):
+        folder.mkdir(exist_ok=True)
+        folder.chmod(mode)
+    tmp_path.chmod(0o755)
+    for variable in ("ARROYO_STATE_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", "/nonexistent")
+    monkeypatch.setattr(tempfile, "tempdir", str(shared))
+    place = shared / f"arroyo-state-cache-{os.getuid()}"
+    assert try_as_other_user(LINK, elsewhere, place) == ""
+    assert place.is_symlink()
+    assert default_warm_cache() is None
+    assert not list(elsewhere.iterdir())
 
 
 def test_the_cache_can_be_turned_off_or_moved(tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ import textwrap
 
 import pyarrow as pa
 import pytest
+from arroyo_devtools.bundles.building import build_bundle
 from google.protobuf import struct_pb2
 
 from arroyo_core.api import (
@@ -21,7 +22,6 @@ from arroyo_core.local_folders import UDF_CACHE
 from arroyo_core.plugin import PluginSet
 from arroyo_core.state import global_table_config
 from arroyo_core.udf.artifact_cache import ArtifactCache
-from arroyo_core.udf.building import build_bundle
 from arroyo_core.udf.signing import TRUST_VARIABLE
 
 GREETING = '''

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arroyo_core.udf import archive
 from arroyo_core.udf.archive import read_archive, write_archive
 from arroyo_core.udf.bundle import parse_bundle
 from arroyo_core.udf.failures import BundleError, UnsafeBundleError
@@ -78,10 +77,10 @@ def test_a_bomb_that_lies_about_its_size_unpacks_to_what_it_says_at_most():
 
 def test_too_many_files_and_too_many_bytes_are_refused(monkeypatch):
     data = write_archive({f"{number}.py": b"" for number in range(11)})
-    monkeypatch.setattr(archive, "MAX_FILES", 10)
+    monkeypatch.setenv("ARROYO_MAX_BUNDLE_FILES", "10")
     with pytest.raises(UnsafeBundleError, match="has 11 files; at most 10"):
         read_archive(data, what="x")
-    monkeypatch.setattr(archive, "MAX_PACKED_BYTES", 100)
+    monkeypatch.setenv("ARROYO_MAX_BUNDLE_BYTES", "100")
     with pytest.raises(UnsafeBundleError, match="at most 100 are allowed"):
         read_archive(data, what="x")
 

@@ -7,7 +7,6 @@ import logging
 import os
 import subprocess
 import sys
-import tempfile
 import textwrap
 import threading
 import time
@@ -345,13 +344,13 @@ def test_the_cache_can_be_turned_off_or_put_elsewhere(monkeypatch, tmp_path, cap
     monkeypatch.setenv("ARROYO_UDF_CACHE", "off")
     assert default_artifact_cache() is None
     monkeypatch.setenv("ARROYO_UDF_CACHE", "")
-    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
-    assert default_artifact_cache().folder == tmp_path / f"arroyo-udf-cache-{os.getuid()}"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert default_artifact_cache().folder == tmp_path / "arroyo-udf-cache"
     default_artifact_cache().folder.chmod(0o777)
     with caplog.at_level(logging.WARNING):
         assert default_artifact_cache() is None
     assert "not cached" in caplog.text
-    monkeypatch.setenv("ARROYO_UDF_CACHE", str(tmp_path / f"arroyo-udf-cache-{os.getuid()}"))
+    monkeypatch.setenv("ARROYO_UDF_CACHE", str(tmp_path / "arroyo-udf-cache"))
     with pytest.raises(SetupError, match="cannot be used"):
         default_artifact_cache()
     (tmp_path / "file").touch()

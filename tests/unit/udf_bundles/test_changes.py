@@ -5,6 +5,7 @@ import json
 import re
 
 import pytest
+from arroyo_testing.lanes import InlineLanes
 
 from arroyo_core.api import Origin
 from arroyo_core.cli import options
@@ -14,7 +15,6 @@ from arroyo_core.pipeline import UdfKind, UdfPin, plan_pipeline
 from arroyo_core.pipeline.plan import Plan
 from arroyo_core.proto.state_pb2 import CheckpointMetadata, DistributionDigest
 from arroyo_core.runtime.job import Job
-from arroyo_core.runtime.lanes import InlineLanes
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.runtime.start import StartError, StartOptions, check_start
 from arroyo_core.runtime.stop import StopSignal

@@ -1,12 +1,13 @@
 """Importing bundles from memory."""
 
+import subprocess
 import sys
 import traceback
 
 import pytest
+from arroyo_devtools.bundles.building import build_bundle
 
 from arroyo_core.udf.archive import read_archive, write_archive
-from arroyo_core.udf.building import build_bundle
 from arroyo_core.udf.bundle import parse_bundle
 from arroyo_core.udf.failures import BundleError, DigestMismatchError
 from arroyo_core.udf.loading import load_bundle
@@ -165,3 +166,9 @@ def test_a_bundle_that_failed_to_import_is_tried_anew(make_bundle, tmp_path):
 def test_a_digest_that_does_not_fit_is_refused_before_anything_is_read():
     with pytest.raises(DigestMismatchError, match=r"x has the sha256 .* not 0000"):
         parse_bundle(b"no zip at all", expected_sha256="0" * 64, what="x")
+
+
+def test_tasks_without_user_functions_import_nothing_for_them():
+    script = "import sys, arroyo_core.runtime.wave; print([n for n in sys.modules if n.startswith('arroyo_core.udf')])"
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"

@@ -135,6 +135,18 @@ def test_a_bundle_that_is_not_there_is_a_mistake_at_its_url(pipeline, mistakes, 
     assert (first.at.line, first.at.column) == (3, 11)
 
 
+def test_a_device_is_no_bundle(pipeline, mistakes):
+    first, *_ = mistakes(pipeline(["{url: /dev/zero}"], "greet"))
+    assert first.message == "/dev/zero is not a regular file"
+
+
+def test_a_bundle_that_is_too_large_is_not_read(make_bundle, pipeline, mistakes, monkeypatch):
+    path = make_bundle()
+    monkeypatch.setenv("ARROYO_MAX_BUNDLE_BYTES", "10")
+    first, *_ = mistakes(pipeline([f"{{url: {path}}}"], "greet"))
+    assert "is too large: at most 10B in a bundle" in first.message
+
+
 def test_a_task_runs_what_was_planned_though_the_file_changed(make_bundle, pipeline, plan, plugins, seen):
     path = make_bundle(SHOUT.format(version="1", mark="!"), name="shouting")
     planned = plan(pipeline([f"{{url: {path}}}"], "shout"))

@@ -4,6 +4,7 @@ import json
 import sys
 
 import pytest
+from arroyo_devtools.bundles.signing import make_key, sign
 
 from arroyo_core.cli.main import main
 from arroyo_core.errors import InvalidPipelineError, SetupError
@@ -11,7 +12,7 @@ from arroyo_core.pipeline import plan_pipeline
 from arroyo_core.runtime.pinned_udfs import plugins_for
 from arroyo_core.runtime.user_code import BundleOpener
 from arroyo_core.udf.failures import BundleError, UntrustedBundleError
-from arroyo_core.udf.signing import check_trusted, make_key, read_trust, sign
+from arroyo_core.udf.signing import check_trusted, read_trust
 
 
 @pytest.fixture

@@ -3,10 +3,10 @@
 from collections import Counter
 
 import pytest
+from arroyo_testing.lanes import InlineLanes
 
 from arroyo_core.proto.state_pb2 import CheckpointMetadata
 from arroyo_core.runtime.job import Job
-from arroyo_core.runtime.lanes import InlineLanes
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.runtime.start import StartOptions, check_start
 from arroyo_core.state import ParquetBackend, get_storage_provider

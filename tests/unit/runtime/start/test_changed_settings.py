@@ -5,6 +5,7 @@ from contextlib import closing
 
 import pyarrow.parquet as pq
 import pytest
+from arroyo_testing.lanes import InlineLanes
 
 from arroyo_core.errors import Domain, error_domain
 from arroyo_core.pipeline import plan_text
@@ -12,7 +13,6 @@ from arroyo_core.plugin import installed_plugins
 from arroyo_core.runtime.events import Committed, Published
 from arroyo_core.runtime.former_ids import NODES
 from arroyo_core.runtime.job import Job
-from arroyo_core.runtime.lanes import InlineLanes
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.runtime.plan_changes import recorded_nodes
 from arroyo_core.runtime.start import StartError, StartOptions, check_start

@@ -6,12 +6,12 @@ from contextlib import closing
 
 import pyarrow.parquet as pq
 import pytest
+from arroyo_testing.lanes import InlineLanes
 
 from arroyo_core.pipeline import plan_text
 from arroyo_core.plugin import installed_plugins
 from arroyo_core.runtime.events import Committed, EpochAccepted, Published
 from arroyo_core.runtime.job import Job
-from arroyo_core.runtime.lanes import InlineLanes
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.runtime.start import StartOptions
 from arroyo_core.state import ownership

@@ -384,6 +384,8 @@ class LastValueMachine(TableMachine):
             assert rows_of(found) == [live[key] for key in asked if key in live]
             aligned = view.get_aligned(part).column("v").to_pylist()
             assert aligned == [live[key][2] if key in live else None for key in asked]
+            parts = view.get_aligned_parts(part)
+            assert [value for found in parts for value in found.column("v").to_pylist()] == aligned
 
     def contents(self, managers: list[TableManager], watermark_us: int | None) -> Any:
         found = []

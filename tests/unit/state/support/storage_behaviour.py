@@ -10,6 +10,7 @@ import pytest
 from arroyo_core.errors import StateError
 from arroyo_core.proto.state_pb2 import CheckpointMetadata
 from arroyo_core.state import FencedError, ParquetBackend, StorageProvider
+from arroyo_core.state.failures import MissingFileError, OversizedFileError
 
 RACES = 200
 
@@ -33,6 +34,17 @@ def an_empty_file_is_a_file(storage: StorageProvider) -> None:
     storage.write("a", b"")
     assert storage.read("a") == b""
     assert storage.exists("a")
+
+
+def no_more_is_read_than_is_allowed(storage: StorageProvider) -> None:
+    storage.write("a/b", b"12345")
+    storage.write("a/empty", b"")
+    assert storage.read("a/b", max_bytes=5) == b"12345"
+    assert storage.read("a/empty", max_bytes=5) == b""
+    with pytest.raises(OversizedFileError, match=r"a/b has more than 4 bytes, and is not read; OPTION allows more"):
+        storage.read("a/b", max_bytes=4, option="OPTION")
+    with pytest.raises(MissingFileError):
+        storage.read("a/none", max_bytes=4)
 
 
 def a_missing_file_is_named(storage: StorageProvider) -> None:
@@ -103,6 +115,7 @@ BEHAVIOURS = [
     a_written_file_is_read_back,
     a_write_replaces,
     an_empty_file_is_a_file,
+    no_more_is_read_than_is_allowed,
     a_missing_file_is_named,
     a_listing_has_every_file_below_the_folder_and_no_other,
     a_deleted_file_is_gone_and_may_be_deleted_again,

@@ -1,0 +1,81 @@
+"""Plans mutants in this process, behind the walls of untrusted mode, and tells its parent what is not right."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator, Sequence
+
+from arroyo_core.api.limits import UNTRUSTED_MEMORY
+from arroyo_core.api.policy import PlanningPolicy
+from arroyo_core.cli.confined.audit import refusals
+from arroyo_core.cli.confined.walls import confine
+from arroyo_core.cli.diagnostics import mistake_json, render_mistake
+from arroyo_core.cli.planning_time import planning_time
+from arroyo_core.errors import InvalidPipelineError
+from arroyo_core.pipeline import plan_text
+from arroyo_core.pipeline.mistakes import Mistakes
+from arroyo_core.pipeline.text import decode
+from arroyo_core.plugin import installed_plugins
+
+from .mutants import ROOT, corpus, mutant
+
+#: What a mistake says where an operator raised something else than a mistake.
+FAULT = "this is a fault of"
+
+
+def check(path: str, data: bytes) -> list[str]:
+    """What is wrong with how a mutant was planned; nothing for a plan, and for mistakes of the pipeline."""
+    refusals.clear()
+    problems = list(_plan(path, data))
+    problems += [f"not asked before: {what}" for what in refusals]
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    if used > UNTRUSTED_MEMORY.value:
+        problems.append(f"{used} bytes of memory")
+    return problems
+
+
+def _plan(path: str, data: bytes) -> Iterator[str]:
+    mistakes = Mistakes()
+    try:
+        text = decode(data, file=path, mistakes=mistakes)
+        mistakes.raise_if_any()
+        assert text is not None
+        with planning_time(path):
+            plan_text(text, file=path, plugins=installed_plugins(), environment=os.environ)
+    except InvalidPipelineError as invalid:
+        for error in invalid.errors:
+            shown = render_mistake(error)
+            json.dumps(mistake_json(error))
+            if FAULT in shown:
+                yield "\n".join([error.message, *getattr(error, "__notes__", ())])
+            if "root:x:0" in shown or "took too long" in shown:
+                yield shown[:500]
+    except BaseException as error:
+        yield "".join(traceback.format_exception(error))
+
+
+def work(seed: int, numbers: Sequence[int]) -> None:
+    """Write a line for each number that is begun, and one of JSON for each that goes wrong."""
+    warnings.simplefilter("ignore")
+    installed_plugins()
+    files = corpus()
+    os.chdir(ROOT)
+    # Imported before the walls stand, as lazy imports of operators read Python's own files only.
+    confine(PlanningPolicy(is_untrusted=True, roots=(ROOT / "examples", ROOT / "tests" / "broken")))
+    for number in numbers:
+        print(number, flush=True)
+        problems = check(*mutant(files, seed, number))
+        if problems:
+            print(json.dumps({"number": number, "problems": problems}), flush=True)
+    print("done", flush=True)
+
+
+if __name__ == "__main__":
+    work(int(sys.argv[1]), range(int(sys.argv[2]), int(sys.argv[3])))
+    sys.stdout.flush()
+    os._exit(0)

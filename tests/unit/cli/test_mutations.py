@@ -1,0 +1,39 @@
+"""Mutants of pipelines, planned in untrusted mode: `python -m tests.mutations` makes as many as one likes."""
+
+import pytest
+
+from tests.mutations.mutants import corpus, mutant
+from tests.mutations.runs import Done, Failure, run
+from tests.mutations.worker import check
+
+COUNT = 300
+
+
+def test_mutants_of_pipelines_do_no_harm():
+    events = list(run(7, 0, COUNT))
+    assert [event for event in events if isinstance(event, Failure)] == []
+    assert events[-1] == Done(COUNT)
+
+
+def test_a_mutant_is_made_again_from_its_seed_and_number():
+    files = corpus()
+    assert [mutant(files, 1, number) for number in range(20)] == [mutant(files, 1, number) for number in range(20)]
+    assert len({mutant(files, 1, number)[1] for number in range(50)}) > 40
+
+
+def test_mutants_are_of_both_kinds():
+    files = dict(corpus())
+    made = [mutant(list(files.items()), 1, number) for number in range(100)]
+    assert any(data != files[path] for path, data in made)
+    assert any(b"!include" in data or b"${HOME}" in data for _, data in made)
+
+
+@pytest.mark.parametrize("problem", ["a bug", "a fault of an operator"])
+def test_harm_is_seen(problem, monkeypatch):
+    def fail(*args, **kwargs):
+        raise ZeroDivisionError(problem)
+
+    monkeypatch.setattr("tests.mutations.worker.plan_text", fail)
+    (found,) = check("examples/x.yaml", b"name: x")
+    assert problem in found
+    assert "Traceback" in found
