@@ -235,3 +235,16 @@ def test_a_broker_that_comes_back_is_read_on(
         broker.resume()
     cluster.produce(name, messages([3]))
     assert ids(harness.run(rows=1)) == [3]
+
+
+def test_a_source_begins_in_an_epoch_that_is_shorter_than_the_answer_of_a_broker(
+    cluster: Cluster, topic: MakeTopic, sources: Sources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = topic()
+    cluster.produce(name, messages([0]))
+    harness = sources(topic=name, start="latest")
+    # Each answer is waited for in many steps, and the barrier is there before the first of them.
+    monkeypatch.setattr("arroyo_kafka.cluster.STEP_SECONDS", 0.0001)
+    assert ids(harness.run(interval_ms=0)) == []
+    cluster.produce(name, messages([1]))
+    assert ids(harness.run(rows=1)) == [1]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import time
+from collections.abc import Callable, Sequence
 
-from arroyo_core.api import SourceContext
+from arroyo_core.api import SourceContext, StopRequest
 from arroyo_core.errors import ConfigError, DataError
 from arroyo_kafka.assignment import Assignment
 from arroyo_kafka.cluster import Cluster
@@ -14,6 +16,8 @@ from arroyo_kafka.progress import Progress
 from arroyo_kafka.source_settings import DataLoss, SourceSettings
 
 LOST_COUNTER = "lost_messages"
+#: How long the end of an epoch waits for a look.
+PATIENCE_SECONDS = 2.0
 
 
 class Discovery:
@@ -48,7 +52,7 @@ class Discovery:
         now_us = self._ctx.clock.now_us()
         is_first = not self._progress.has_begun
         self._looked_us, self._is_needed = now_us, is_first
-        cluster = Cluster(self._settings.client, is_interrupted=lambda: self._ctx.control() is not None)
+        cluster = Cluster(self._settings.client, is_interrupted=self._interruption(is_first=is_first))
         topics = cluster.find_topics(self._settings.topics)
         if is_first:
             self._check_there(topics)
@@ -59,12 +63,25 @@ class Discovery:
 
     def recover(self, partition: Partition, assignment: Assignment) -> None:
         """The broker says that the offset of a partition is not there; go on as `on_data_loss` says."""
-        cluster = Cluster(self._settings.client, is_interrupted=lambda: self._ctx.control() is not None)
+        cluster = Cluster(self._settings.client, is_interrupted=self._interruption(is_first=False))
         topics = cluster.describe([partition.topic])
         if not topics:
             self._miss([partition], assignment)
             return
         self._check_offsets(cluster, {partition: topics[0].id}, assignment)
+
+    def _interruption(self, *, is_first: bool) -> Callable[[], bool]:
+        """What ends a look: a stop at once, the end of the epoch after a while, and the first look not at all.
+
+        With epochs shorter than an answer of the brokers, a source would never begin, nor find new partitions.
+        """
+        patient_until = math.inf if is_first else time.monotonic() + PATIENCE_SECONDS
+
+        def is_interrupted() -> bool:
+            message = self._ctx.control()
+            return isinstance(message, StopRequest) or (message is not None and time.monotonic() > patient_until)
+
+        return is_interrupted
 
     def _check_there(self, topics: Sequence[Topic]) -> None:
         missing = sorted(set(self._settings.topics.names) - {topic.name for topic in topics})
