@@ -164,7 +164,7 @@ class EdgeSender:
     def _send(self, batch: pa.RecordBatch) -> None:
         size = batch.nbytes
         if self._held_bytes + size > _HELD_BYTES:
-            self._flush_all()
+            self.flush()
         self._held_bytes += size
         row_bytes = size / max(1, batch.num_rows)
         for target, part in self._router.route(batch):
@@ -176,7 +176,7 @@ class EdgeSender:
     def finish(self, final: SignalMessage | None) -> dict[int, int]:
         """Send what is left and the barrier; returns the number of frames per target."""
         counts = {}
-        self._flush_all()
+        self.flush()
         for target, outbox in self._outboxes.items():
             if final is not None:
                 self._write(target, outbox, _FINAL_KINDS[final], EMPTY)
@@ -193,7 +193,8 @@ class EdgeSender:
         if outbox.bytes >= self._frame_bytes:
             self._flush(target, outbox)
 
-    def _flush_all(self) -> None:
+    def flush(self) -> None:
+        """Send what waits."""
         for target, outbox in self._outboxes.items():
             self._flush(target, outbox)
         self._held_bytes = 0
@@ -204,12 +205,13 @@ class EdgeSender:
             whole = outbox.batches[0] if len(outbox.batches) == 1 else pa.concat_batches(outbox.batches)
             outbox.batches, outbox.bytes = [], 0
             for part in cut(whole, FRAME_BYTES):
-                self._write(target, outbox, FrameKind.DATA, encode_wire(part, self._edge))
+                payload = part if target == self._writer.near else encode_wire(part, self._edge)
+                self._write(target, outbox, FrameKind.DATA, payload)
         for watermark in self._level.since(outbox.sent_level):
             self._write(target, outbox, FrameKind.WATERMARK, encode_watermark(watermark))
         outbox.sent_level = self._level
 
-    def _write(self, target: int, outbox: _Outbox, kind: FrameKind, payload: pa.Buffer) -> None:
+    def _write(self, target: int, outbox: _Outbox, kind: FrameKind, payload: pa.Buffer | pa.RecordBatch) -> None:
         frame = Frame(target, self._chain, self._input, self._sender, self._attempt, outbox.seq, kind, payload)
         outbox.seq += 1
         self._writer.write(frame)

@@ -52,7 +52,8 @@ class Frame:
     attempt: int = field(metadata=_INT64)
     seq: int = field(metadata=_INT64)
     kind: FrameKind = field(metadata=_INT8)
-    payload: pa.Buffer = field(metadata={COLUMN: pa.binary()})
+    #: Within one process a batch goes as it is.
+    payload: pa.Buffer | pa.RecordBatch = field(metadata={COLUMN: pa.binary()})
 
 
 EMPTY = pa.py_buffer(b"")
@@ -80,12 +81,15 @@ def encode_wire(batch: pa.RecordBatch, edge: str = "to another subtask") -> pa.B
     return payload
 
 
-def decode_batch(payload: pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
-    if payload.address % 8:
-        # Behind a payload of odd size; kernels expect aligned values.
-        payload = pa.py_buffer(payload.to_pybytes())
+def decode_batch(payload: pa.Buffer | pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     wire = wire_schema(schema)
-    batch = pa.ipc.read_record_batch(payload, wire)
+    if isinstance(payload, pa.RecordBatch):
+        batch = payload
+    else:
+        if payload.address % 8:
+            # Behind a payload of odd size; kernels expect aligned values.
+            payload = pa.py_buffer(payload.to_pybytes())
+        batch = pa.ipc.read_record_batch(payload, wire)
     return batch if wire is schema else _cast(batch, schema)
 
 
@@ -162,7 +166,9 @@ def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 class FrameWriter:
     """Holds the frames that a task has made until they are handed on."""
 
-    def __init__(self) -> None:
+    def __init__(self, near: int | None = None) -> None:
+        """`near` is the target that is in this process, if there is one: rows for it are not serialised."""
+        self.near = near
         self._frames: list[Frame] = []
 
     def write(self, frame: Frame) -> None:

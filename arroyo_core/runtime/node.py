@@ -110,6 +110,11 @@ class OperatorNode:
         for tables in self._tables:
             tables.start_compaction(epoch)
 
+    def flush(self) -> None:
+        """Send on what waits for more rows."""
+        for slot in self._senders:
+            slot.sender.flush()
+
     def receive(self, frame: Frame) -> None:
         """Take a frame from the exchange."""
         self._receiver.accept(frame)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from threading import Event
 
 from arroyo_core.api import CheckpointBarrier, Clock, CommitToken, StopRequest
 from arroyo_core.pipeline.plan import Plan
@@ -84,6 +85,8 @@ class TaskEnvironment:
     cache: WarmCache | None = None
     #: What reads and writes several files of state at once; without, the threads of the process.
     pool: Executor | None = None
+    #: Of a worker that lives on: is set when the run is given up. Then frames come and go while the wave runs.
+    abandoned: Event | None = None
 
 
 def source_budget(plan: Plan, *, interval_ms: int | None, rows: int | None, max_bytes: int | None) -> Budget:

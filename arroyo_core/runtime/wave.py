@@ -24,6 +24,12 @@ from arroyo_core.state import get_storage_provider, paths
 
 #: How often a task whose operators ask for no ticks looks up from waiting.
 _IDLE_WAIT_S = 1.0
+#: How often one of a worker that lives on looks whether its run was given up.
+_LIVE_WAIT_S = 0.05
+
+
+class RunAbandonedError(BaseException):
+    """The run is given up; not an Exception, so that no operator catches it by accident."""
 
 
 def run_wave(
@@ -31,9 +37,11 @@ def run_wave(
     wave: int,
     request: EpochRequest,
     environment: TaskEnvironment,
-    frames: Iterable[Frame],
+    frames: Iterable[Frame | None],
 ) -> Iterator[Frame]:
     """Run subtask `environment.partition` of every chain of the wave on the frames for it.
+
+    Where frames come while senders run, None says that there is none for now.
 
     An error that a retry cannot fix is reported in band, and the task succeeds: whoever
     schedules tasks would only run into it again. Any other error is raised.
@@ -52,7 +60,7 @@ def run_wave(
         if wave > 0:
             # Reports above all: another one may tell the first cause.
             own = {chain.id for chain in plan.wave_chains(wave)}
-            yield from (frame for frame in frames if frame.chain not in own)
+            yield from (frame for frame in frames if frame is not None and frame.chain not in own)
 
 
 class _WaveTask:
@@ -61,7 +69,8 @@ class _WaveTask:
         self._environment = environment
         self._plan = plan
         self._wave = wave
-        self._writer = FrameWriter()
+        self._abandoned = environment.abandoned
+        self._writer = FrameWriter(near=environment.partition if self._is_live else None)
         assembly = WaveAssembly(plan, wave, request, environment, self._writer)
         self._stopwatch = assembly.stopwatch
         self._nodes = assembly.build()
@@ -70,13 +79,17 @@ class _WaveTask:
         self._steps = 0
         self._is_ending = False
 
-    def run(self, frames: Iterable[Frame]) -> Iterator[Frame]:
+    @property
+    def _is_live(self) -> bool:
+        return self._abandoned is not None
+
+    def run(self, frames: Iterable[Frame | None]) -> Iterator[Frame]:
         if self._environment.on_begin is not None:
             self._environment.on_begin(self.beat)
         with self._heart():
             yield from self._run(frames)
 
-    def _run(self, frames: Iterable[Frame]) -> Iterator[Frame]:
+    def _run(self, frames: Iterable[Frame | None]) -> Iterator[Frame]:
         for node in self._nodes:
             node.on_start()
             if self._environment.is_concurrent:
@@ -152,10 +165,20 @@ class _WaveTask:
 
     def _next_event(self, events: SourceQueue) -> SourceEvent | None:
         self._ticker.tick_if_due()
-        try:
-            return events.get(timeout=self._ticker.wait_s())
-        except queue.Empty:
-            return None
+        if self._abandoned is None:
+            return _get(events, self._ticker.wait_s())
+        if self._abandoned.is_set():
+            raise RunAbandonedError
+        event = _get(events, 0)
+        if event is None:
+            # There is nothing else to do, and somebody who waits for these rows.
+            self._flush()
+            event = _get(events, min(_LIVE_WAIT_S, self._ticker.wait_s()))
+        return event
+
+    def _flush(self) -> None:
+        for node in self._nodes:
+            node.flush()
 
     def _handle_event(self, node: OperatorNode, event: SourceEvent) -> bool:
         """Whether this was the source's last event."""
@@ -170,9 +193,14 @@ class _WaveTask:
             return True
         return False
 
-    def _run_frames(self, frames: Iterable[Frame]) -> Iterator[Frame]:
+    def _run_frames(self, frames: Iterable[Frame | None]) -> Iterator[Frame]:
         nodes = {node.chain.id: node for node in self._nodes}
         for frame in frames:
+            if frame is None:
+                self._ticker.tick_if_due()
+                self._flush()
+                yield from self._writer.drain()
+                continue
             self._steps += 1
             if frame.chain in nodes:
                 self._ticker.tick_if_due()
@@ -180,6 +208,13 @@ class _WaveTask:
                 yield from self._writer.drain()
             else:
                 yield frame
+
+
+def _get(events: SourceQueue, timeout_s: float) -> SourceEvent | None:
+    try:
+        return events.get(block=timeout_s > 0, timeout=timeout_s or None)
+    except queue.Empty:
+        return None
 
 
 class Ticker:

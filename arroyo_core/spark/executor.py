@@ -76,17 +76,15 @@ class SparkExecutor:
         self._tag = f"arroyo-{uuid4().hex}"
 
     def run_epoch(self, plan: Plan, request: EpochRequest) -> list[pb.ChainReport]:
-        failed, lost = _spark_errors()
         waves = "1 wave" if plan.wave_count == 1 else f"{plan.wave_count} waves"
         self._exchange.tag(self._tag, f"arroyo {plan.job_id}: epoch {request.epoch}, {waves}", pool=plan.job_id)
         try:
             return self._exchange.run(plan, request)
-        except failed as error:
-            raise _without_java(error) from error
-        except lost as error:
-            raise _lost(error) from error
-        except pickle.PicklingError as error:
-            raise SparkRefusedError(f"the pipeline cannot be sent to Spark's tasks: {error}") from error
+        except Exception as error:
+            translated = translate(error)
+            if translated is error:
+                raise
+            raise translated from error
 
     def cancel(self) -> None:
         self._exchange.cancel(self._tag)
@@ -100,6 +98,18 @@ class SparkExecutor:
             self._exchange.close()
         except Exception as error:
             logger.debug("what was left with Spark could not be deleted: %s", error)
+
+
+def translate(error: Exception) -> Exception:
+    """What a job of Spark raised, in plain words; anything else as it is."""
+    failed, lost = _spark_errors()
+    if isinstance(error, failed):
+        return _without_java(error)
+    if isinstance(error, lost):
+        return _lost(error)
+    if isinstance(error, pickle.PicklingError):
+        return SparkRefusedError(f"the pipeline cannot be sent to Spark's tasks: {error}")
+    return error
 
 
 def _spark_errors() -> tuple[tuple[type[Exception], ...], tuple[type[Exception], ...]]:

@@ -1,0 +1,99 @@
+"""Workers that live on, as the tasks of one barrier stage: Spark places, starts, watches and ends them."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from arroyo_core.runtime.live.executor import LiveWorkersError
+from arroyo_core.runtime.live.worker import Host, Ticket, work
+from arroyo_core.spark.executor import translate
+from arroyo_core.spark.shuffles import POOL, called
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+logger = logging.getLogger(__name__)
+
+#: How long workers get to end by themselves when the driver has left them.
+_GRACE_SECONDS = 0.5
+
+
+class SparkLauncher:
+    """Starts workers on a Spark that has a slot for each of them."""
+
+    def __init__(self, context: SparkContext, *, is_one_machine: bool) -> None:
+        self._context = context
+        self.is_one_machine = is_one_machine
+        self.host = "" if is_one_machine else context.getConf().get("spark.driver.host", "")
+
+    def start(self, ticket: Ticket, job_id: str) -> SparkStage:
+        return SparkStage(self._context, ticket, job_id)
+
+
+class SparkStage:
+    """A job of one stage, which ends when its workers do."""
+
+    def __init__(self, context: SparkContext, ticket: Ticket, job_id: str) -> None:
+        from pyspark import InheritableThread
+
+        self._context = context
+        self._ticket = ticket
+        self._job_id = job_id
+        self._tag = f"arroyo-live-{uuid4().hex}"
+        self._failure: Exception | None = None
+        self._thread = InheritableThread(target=self._run, name="arroyo-live-stage", daemon=True)
+        self._thread.start()
+
+    def failure(self) -> Exception | None:
+        if self._thread.is_alive():
+            return None
+        return self._failure or LiveWorkersError("the workers of the job have ended")
+
+    def end(self) -> None:
+        self._thread.join(_GRACE_SECONDS)
+        if self._thread.is_alive():
+            self._context.cancelJobsWithTag(self._tag)
+
+    def _run(self) -> None:
+        context, workers = self._context, self._ticket.workers
+        try:
+            context.addJobTag(self._tag)
+            context.setJobDescription(f"arroyo {self._job_id}: {workers} live workers")
+            context.setLocalProperty(POOL, self._job_id)
+            with called(context, "live_workers"):
+                tasks = context.parallelize(range(workers), workers).barrier().mapPartitions(task_function(self._ticket))
+                tasks.collect()
+        except Exception as error:
+            self._failure = translate(error)
+
+
+def task_function(ticket: Ticket) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """What `mapPartitions` sends to executors; it is pickled with its argument."""
+
+    def live_workers(numbers: Iterable[Any]) -> Iterator[Any]:
+        from arroyo_core.spark.live import run_worker
+
+        return run_worker(ticket, iter(numbers))
+
+    return live_workers
+
+
+def run_worker(ticket: Ticket, numbers: Iterator[Any]) -> Iterator[Any]:
+    from pyspark import TaskContext
+
+    from arroyo_core.plugin import installed_plugins
+    from arroyo_core.state import default_warm_cache
+
+    context = TaskContext.get()
+    if context is None:
+        raise RuntimeError("not inside a Spark task")
+    is_clean = work(ticket, context.partitionId(), Host(installed_plugins, default_warm_cache()))
+    # Spark takes a worker back only when it has read all of its input. One in which user code still runs must end.
+    if is_clean:
+        for _ in numbers:
+            pass
+    yield from ()
