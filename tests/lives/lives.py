@@ -6,10 +6,12 @@ import dataclasses
 import os
 import random
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 
 from arroyo_testing.adversary import Adversary
 from arroyo_testing.lanes import InlineLanes, Killed, MortalLanes
+from arroyo_testing.live import live_executor
 from google.protobuf import json_format
 
 from arroyo_core.pipeline import plan_pipeline
@@ -85,6 +87,13 @@ class PipelineFile:
             assert not self._live(parallelism, Committed), "the rows were all read too early"
         return self._job(self._plan(1, epoch_rows=self._epoch_rows), InlineLanes()).run()
 
+    def run_live(self) -> JobResult:
+        """An epoch as jobs have it, one in three workers that live on, and the rest in two, who are given all epochs."""
+        assert not self._live(2, Committed), "the rows were all read too early"
+        with closing(live_executor(self._plugins)) as executor:
+            assert not self._live(3, Committed, executor=executor), "the rows were all read too early"
+            return self._job(self._plan(2, epoch_rows=self._epoch_rows), InlineLanes(), executor).run()
+
     def run_cut(self, seed: int) -> None:
         """Lives at any parallelism, of epochs of any size; each ends with its first epoch, until the rows are read.
 
@@ -105,11 +114,18 @@ class PipelineFile:
         while True:
             yield Committed
 
-    def _live(self, parallelism: int, death: type[Event], *, epoch_rows: int | None = None) -> bool:
+    def _live(
+        self,
+        parallelism: int,
+        death: type[Event],
+        *,
+        epoch_rows: int | None = None,
+        executor: EpochExecutor | None = None,
+    ) -> bool:
         """One life, with everything made new; whether it came to its end by itself."""
         plan = self._plan(parallelism, epoch_rows=epoch_rows or self._epoch_rows)
         try:
-            result = self._job(plan, MortalLanes(death)).run()
+            result = self._job(plan, MortalLanes(death), executor).run()
         except Killed:
             return False
         assert result.is_finished
@@ -164,6 +180,12 @@ def rescaled(file: PipelineFile) -> None:
     assert result.epochs > 0
 
 
+def in_live_workers(file: PipelineFile) -> None:
+    result = file.run_live()
+    assert result.is_finished
+    assert (result.epochs > 1, result.restarts) == (True, 0)
+
+
 def cut_anywhere(seed: int) -> Life:
     """`EPOCH_CUT_SEED=7 pytest tests/golden tests/nexmark -k anywhere` repeats a run."""
 
@@ -186,5 +208,6 @@ LIVES: Mapping[str, Life] = {
     "whole": whole,
     "killed at every epoch": killed_at_every_epoch,
     "from 2 to 3 to 1 subtasks": rescaled,
+    "in live workers": in_live_workers,
     **cuts_anywhere(),
 }
