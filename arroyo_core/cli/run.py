@@ -132,6 +132,7 @@ def _run(
             stop=stop,
             start=options,
             max_restarts=args.max_restarts,
+            execution=args.execution,
         )
 
 

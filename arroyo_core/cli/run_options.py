@@ -27,6 +27,12 @@ def add_command(commands: Commands, command: Command) -> None:
     add_planning(parser)
     add_spark(parser)
     parser.add_argument(
+        "--execution",
+        choices=("auto", "jobs", "live"),
+        help="how epochs run: each as a Spark job, in workers that live on, or live where Spark can (default: what the "
+        "pipeline says, else jobs)",
+    )
+    parser.add_argument(
         "--in-process",
         action="store_true",
         help="without Spark, one task after the other: for small data and tests",

@@ -236,6 +236,17 @@ PIPELINE = Section(
             text="How many subtasks every node has that does not say otherwise.",
             default=1,
         ),
+        Key(
+            name="execution",
+            form=Text(
+                pattern=re.compile("auto|jobs|live"),
+                mistake="'execution' is one of auto, jobs, live",
+                form="An execution is one of auto, jobs, live.",
+            ),
+            text="How epochs run on Spark: `jobs`, each as a Spark job; `live`, in workers that live on from epoch to "
+            "epoch; `auto`, live where Spark can.",
+            default="jobs",
+        ),
         Key(name="checkpoint", form=Part(CHECKPOINT), text="When an epoch ends, and where its state goes."),
         Key(name="udfs", form=Part(UDF, is_list=True), text="Bundles of user functions, which expressions may call."),
         Key(

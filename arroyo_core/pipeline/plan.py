@@ -173,6 +173,8 @@ class Plan:
     checkpoint: CheckpointSpec = CheckpointSpec()
     #: In the order of the file, then pickles, then the distributions whose functions are used.
     udfs: tuple[UdfPin, ...] = ()
+    #: How epochs run on Spark: `jobs`, `live` or `auto`.
+    execution: str = "jobs"
 
     @property
     def wave_count(self) -> int:

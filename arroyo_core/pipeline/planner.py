@@ -211,4 +211,5 @@ def _assemble(
         edges=edges,
         chains=derive_chains({node.id: node.parallelism for node in nodes.values()}, edges),
         checkpoint=spec.checkpoint,
+        execution=spec.execution,
     )

@@ -87,6 +87,7 @@ class PipelineSpec:
     shown_url: str | None
     nodes: tuple[NodeSpec, ...]
     udfs: tuple[UdfSpec, ...] = ()
+    execution: str = "jobs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +130,7 @@ def read_spec(
         shown_url=shown(url.value) if url else None,
         nodes=_read_nodes(written.entries.get("nodes"), mistakes),
         udfs=_read_udfs(written.value("udfs"), mistakes),
+        execution=written.read("execution"),
     )
 
 

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from arroyo_core.runtime.live.executor import LiveWorkersError
 from arroyo_core.runtime.live.worker import Host, Ticket, work
-from arroyo_core.spark.executor import translate
+from arroyo_core.spark.executor import SparkWorkerError, translate
 from arroyo_core.spark.shuffles import POOL, called
 
 if TYPE_CHECKING:
@@ -68,7 +68,11 @@ class SparkStage:
                 tasks = context.parallelize(range(workers), workers).barrier().mapPartitions(task_function(self._ticket))
                 tasks.collect()
         except Exception as error:
-            self._failure = translate(error)
+            failure = translate(error)
+            if isinstance(failure, SparkWorkerError):
+                # Spark's own tries came too late to find the driver.
+                failure = LiveWorkersError("the Python process of a worker has died", cause=failure)
+            self._failure = failure
 
 
 def task_function(ticket: Ticket) -> Callable[[Iterable[Any]], Iterator[Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import tempfile
@@ -28,6 +29,8 @@ from arroyo_core.udf import UserFunction, udf
 
 if TYPE_CHECKING:
     from arroyo_core.spark.shuffles import Spark
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +128,7 @@ class Pipeline:
         max_restarts: int = MAX_RESTARTS,
         is_quiet: bool = True,
         executor: EpochExecutor | None = None,
+        execution: str | None = None,
     ) -> JobResult:
         """Run to the end of the data, or until `stop` is requested.
 
@@ -133,6 +137,8 @@ class Pipeline:
         A session or a context that is passed in, or that is active in this process, is used as it is and left
         running; else Spark is started for `master` and stopped afterwards. Without a `master` it is the one that
         spark-submit, `spark-defaults.conf` or the variable MASTER names, and else this machine.
+
+        `execution` is `jobs`, `live` or `auto`, by default what the pipeline file says: docs/execution.md.
 
         An `executor` runs the epochs instead of Spark, in this process: `LocalExecutor(pipeline.plugins)`.
         """
@@ -158,7 +164,7 @@ class Pipeline:
 
         if executor is not None:
             return run_on(executor)
-        from arroyo_core.spark.executor import SparkExecutor
+        from arroyo_core.spark.execution import Execution, make_executor
         from arroyo_core.spark.session import active_spark, is_one_machine, start_spark, stop_spark
 
         is_own = spark is None and active_spark() is None
@@ -171,7 +177,10 @@ class Pipeline:
                     "this Spark may run on several machines: the pipeline needs a 'checkpoint: {url: ...}' "
                     "that all of them can reach"
                 )
-            with closing(SparkExecutor(started)) as on_spark:
+            on_spark, obstacle = make_executor(started, self.plan, Execution(execution or self.plan.execution))
+            if obstacle:
+                logger.warning("%s", obstacle)
+            with closing(on_spark):
                 return run_on(on_spark)
         finally:
             if is_own:

@@ -31,8 +31,17 @@ _LOOK_SECONDS = 0.1
 _REASON_SECONDS = 1.0
 
 
+#: So often in a row workers may go before they have run an epoch.
+TRIES = 4
+
+
 class LiveWorkersError(ExternalError):
     """The workers of a job are gone, or were ended; the job goes on from its last checkpoint with new ones."""
+
+    def __init__(self, message: str, *, cause: Exception | None = None) -> None:
+        """`cause` is raised instead where new workers always go, too."""
+        super().__init__(message)
+        self.cause = cause
 
 
 class Stage(Protocol):
@@ -67,16 +76,22 @@ class LiveExecutor:
         self._plan: Plan | None = None
         self._runs = itertools.count(1)
         self._lock = threading.Lock()
+        #: How many times in a row workers have gone without an epoch in between.
+        self._losses = 0
 
     def run_epoch(self, plan: Plan, request: EpochRequest) -> Sequence[pb.ChainReport]:
-        is_good = False
         try:
             reports = self._crew_for(plan).run(next(self._runs), request)
-            is_good = not any(report.HasField("error") for report in reports)
-            return reports
-        finally:
-            if not is_good:
-                self.close()
+        except BaseException as error:
+            self.close()
+            self._losses += isinstance(error, LiveWorkersError)
+            if isinstance(error, LiveWorkersError) and error.cause is not None and self._losses >= TRIES:
+                raise error.cause from error
+            raise
+        self._losses = 0
+        if any(report.HasField("error") for report in reports):
+            self.close()
+        return reports
 
     def cancel(self) -> None:
         crew = self._crew
@@ -117,7 +132,7 @@ class _Crew:
         host = None if launcher.is_one_machine else launcher.host
         self._listener = Listener(self._secret, self._read, role=DRIVER, expected=WORKER, host=host)
         self._stage: Stage | None = None
-        self._done = 0
+        self._progress = "the workers have not begun"
         self._is_cancelled = False
 
     def gather(self) -> None:
@@ -127,7 +142,10 @@ class _Crew:
         is_near = self._launcher.is_one_machine
         ticket = Ticket(self._listener.address, self._secret, self._size, is_near)
         self._stage = self._launcher.start(ticket, self._plan.job_id)
-        hellos = [msgspec.json.decode(self._expect(MessageKind.HELLO).head, type=Hello) for _ in range(self._size)]
+        hellos: list[Hello] = []
+        while len(hellos) < self._size:
+            self._progress = f"{len(hellos)} of {self._size} workers have begun"
+            hellos.append(msgspec.json.decode(self._expect(MessageKind.HELLO).head, type=Hello))
         pickled = pa.py_buffer(cloudpickle.dumps(self._plan))
         known = msgspec.json.encode(sorted(hellos, key=lambda hello: hello.index))
         for worker in self._workers.values():
@@ -140,7 +158,7 @@ class _Crew:
         """All reports of an epoch; as soon as one of them tells of an error, those that there are."""
         import cloudpickle
 
-        self._done = 0
+        done = 0
         pickled = pa.py_buffer(cloudpickle.dumps(request))
         try:
             for worker in self._workers.values():
@@ -148,14 +166,15 @@ class _Crew:
         except OSError as error:
             raise self._lost() from error
         reports: list[pb.ChainReport] = []
-        while self._done < self._size:
+        while done < self._size:
+            self._progress = f"{done} of {self._size} workers have ended the epoch"
             message = self._next()
             if message.kind is MessageKind.REPORT and NUMBER.unpack(message.head) == (number,):
                 reports.append(pb.ChainReport.FromString(message.payload.to_pybytes()))
                 if reports[-1].HasField("error"):
                     return reports
             elif message.kind is MessageKind.DONE and NUMBER.unpack(message.head) == (number,):
-                self._done += 1
+                done += 1
         return reports
 
     def cancel(self) -> None:
@@ -163,7 +182,7 @@ class _Crew:
         self._inbox.put((-1, None))
 
     def progress(self) -> str:
-        return f"{self._done} of {self._size} workers have ended the epoch"
+        return self._progress
 
     def close(self) -> None:
         self._listener.close()
