@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
 
     from arroyo_core.runtime.live.executor import LiveExecutor
     from arroyo_core.spark.executor import SparkExecutor
+
+#: How long the executors of a cluster may take to register.
+_EXECUTORS_SECONDS = 30.0
+_LOOK_SECONDS = 0.1
 
 
 class Execution(StrEnum):
@@ -52,12 +57,18 @@ def _obstacle(spark: Spark, plan: Plan) -> str | None:
     context = context_of(spark)
     if context._conf.get("spark.dynamicAllocation.enabled", "false") == "true":
         return "Spark allocates executors dynamically (spark.dynamicAllocation.enabled)"
-    slots = _free_slots(context)
+    slots = _slots(context, plan.width)
     if slots < plan.width:
         return f"Spark runs {slots} tasks at once, and the pipeline has {plan.width} subtasks beside each other"
     return None
 
 
-def _free_slots(context: SparkContext) -> int:
-    """How many tasks run at once; on a cluster the cores of the executors that have registered."""
-    return slots_of(context.master) or context.defaultParallelism
+def _slots(context: SparkContext, wanted: int) -> int:
+    """How many tasks run at once; on a cluster those of the executors, which are given some time to come."""
+    slots = slots_of(context.master)
+    until = time.monotonic() + _EXECUTORS_SECONDS
+    while not slots:
+        if context.defaultParallelism >= wanted or time.monotonic() > until:
+            return int(context.defaultParallelism)
+        time.sleep(_LOOK_SECONDS)
+    return slots

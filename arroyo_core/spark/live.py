@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -65,7 +64,9 @@ class SparkStage:
             context.setJobDescription(f"arroyo {self._job_id}: {workers} live workers")
             context.setLocalProperty(POOL, self._job_id)
             with called(context, "live_workers"):
-                tasks = context.parallelize(range(workers), workers).barrier().mapPartitions(task_function(self._ticket))
+                tasks = (
+                    context.parallelize(range(workers), workers).barrier().mapPartitions(task_function(self._ticket))
+                )
                 tasks.collect()
         except Exception as error:
             failure = translate(error)

@@ -62,6 +62,9 @@ _SETTINGS = {
     "spark.python.unix.domain.socket.enabled": "true",
     # Each job has a pool: of several in one session none waits until all epochs of another one have run.
     "spark.scheduler.mode": "FAIR",
+    # Live workers come back as soon as there are slots for them again, after an executor was lost.
+    "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s",
+    "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures": "600",
     "spark.serializer": KRYO,
     "spark.sql.adaptive.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

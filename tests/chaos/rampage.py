@@ -53,12 +53,20 @@ class Outcome:
 class Rampage:
     """One run. Everything is waited for by looking; nothing is assumed about how long it takes."""
 
-    def __init__(self, cluster: Cluster, pipeline: Path, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        pipeline: Path,
+        settings: Mapping[str, str] | None = None,
+        *,
+        execution: str = "jobs",
+    ) -> None:
         given = SETTINGS | dict(settings or {})
         words = [word for key, value in given.items() for word in ("--conf", f"{key}={value}")]
         self._cluster = cluster
         self._folder = pipeline.parent
-        self._supervisor = Supervisor([str(pipeline), "--master", cluster.url, *words], self._folder)
+        arguments = [str(pipeline), "--master", cluster.url, "--execution", execution, *words]
+        self._supervisor = Supervisor(arguments, self._folder)
         self._outcome = Outcome()
         #: What is paused, and until when.
         self._paused: list[tuple[float, Process]] = []

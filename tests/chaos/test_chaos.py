@@ -31,22 +31,24 @@ def show(request):
     return request.config.pluginmanager.getplugin("terminalreporter").write_line
 
 
+@pytest.mark.parametrize(("execution", "share"), [("jobs", 1), ("live", 3)])
 @pytest.mark.timeout(600 + 60 * (KILLS + PAUSES))
-def test_a_job_whose_processes_are_killed_and_paused_at_random_is_exact(tmp_path, show):
-    show(f"\nchaos: {REPEAT}")
-    epochs = epochs_for(KILLS, PAUSES)
+def test_a_job_whose_processes_are_killed_and_paused_at_random_is_exact(tmp_path, show, execution, share):
+    show(f"\nchaos, {execution}: {REPEAT}")
+    kills, pauses = KILLS // share, PAUSES // share
+    epochs = epochs_for(kills, pauses)
     job = Tally.of_epochs(epochs, has_latest=True, timeout=EPOCH_TIMEOUT)
     blows = sorted(
-        [*plan_kills(SEED, KILLS, epochs, PAUSES), *plan_pauses(SEED, PAUSES, epochs)],
+        [*plan_kills(SEED, kills, epochs, pauses), *plan_pauses(SEED, pauses, epochs)],
         key=lambda blow: blow.after_epoch,
     )
     try:
         with standalone_cluster(tmp_path, cores=2, settings=CLUSTER_TIMEOUTS) as cluster:
-            outcome = Rampage(cluster, job.write(tmp_path / "job"), SETTINGS).run(blows)
+            outcome = Rampage(cluster, job.write(tmp_path / "job"), SETTINGS, execution=execution).run(blows)
         exact = job.assert_exact(tmp_path / "job", tmp_path / "expected")
     except BaseException as error:
         error.add_note(f"chaos: {REPEAT}")
         raise
-    show(f"chaos: seed {SEED}: {outcome}; {exact}")
-    assert outcome.kills.total() == KILLS
-    assert outcome.pauses.total() == PAUSES
+    show(f"chaos, {execution}: seed {SEED}: {outcome}; {exact}")
+    assert outcome.kills.total() == kills
+    assert outcome.pauses.total() == pauses

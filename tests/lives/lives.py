@@ -88,7 +88,7 @@ class PipelineFile:
         return self._job(self._plan(1, epoch_rows=self._epoch_rows), InlineLanes()).run()
 
     def run_live(self) -> JobResult:
-        """An epoch as jobs have it, one in three workers that live on, and the rest in two, who are given all epochs."""
+        """An epoch as jobs have it, one in three workers that live on, and the rest in two."""
         assert not self._live(2, Committed), "the rows were all read too early"
         with closing(live_executor(self._plugins)) as executor:
             assert not self._live(3, Committed, executor=executor), "the rows were all read too early"

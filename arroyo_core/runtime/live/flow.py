@@ -36,10 +36,14 @@ class Window:
         self._is_closed = False
         self._changed = threading.Condition()
 
+    @property
+    def is_spent(self) -> bool:
+        return self._free <= 0
+
     def take(self, size: int) -> None:
         """Waits while nothing is left. Raises `RunAbandonedError` once closed."""
         with self._changed:
-            while self._free <= 0 and not self._is_closed:
+            while self.is_spent and not self._is_closed:
                 self._changed.wait()
             if self._is_closed:
                 raise RunAbandonedError

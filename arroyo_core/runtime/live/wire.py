@@ -18,7 +18,6 @@ from enum import IntEnum
 
 import pyarrow as pa
 
-from arroyo_core.errors import ExchangeError
 from arroyo_core.runtime.frames import EMPTY, MAX_FRAME_BYTES
 
 _START = struct.Struct("<BIQ")
@@ -107,9 +106,9 @@ class Connection:
                 return None
             kind, head_bytes, payload_bytes = _START.unpack(start)
             if head_bytes > _MAX_HEAD_BYTES or payload_bytes > MAX_FRAME_BYTES:
-                raise ExchangeError(
-                    f"a message of {head_bytes + payload_bytes:,} bytes from another process of the job"
-                )
+                # Nobody sends that, so nobody knows what follows.
+                self.close()
+                return None
             head = self._read(head_bytes)
             payload = self._read(payload_bytes)
         except OSError:

@@ -1,0 +1,149 @@
+"""Epochs in workers that live on: what they give, and what becomes of them when something fails."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+
+import pytest
+from arroyo_testing.live import ThreadLauncher, live_executor
+
+from arroyo_core.errors import OperatorError
+from arroyo_core.runtime.events import Committed
+from arroyo_core.runtime.lanes import ThreadLanes
+from arroyo_core.runtime.live.executor import TRIES, LiveExecutor, LiveWorkersError
+
+NODES = [
+    {"id": "rows", "operator": "test.rows", "config": {"count": 60}},
+    {"id": "sums", "operator": "test.totals", "inputs": ["rows"]},
+    {"id": "out", "operator": "test.sink", "inputs": ["sums"]},
+]
+TOTALS = {key: sum(n for n in range(60) if n % 5 == key) for key in range(5)}
+SETTINGS = {"parallelism": 2, "checkpoint": {"interval": "1h", "rows": 8}}
+
+
+@pytest.fixture
+def executor(lab):
+    executor = live_executor(lab.plugins)
+    yield executor
+    executor.close()
+
+
+def totals(lab):
+    return {row["key"]: row["n"] for row in lab.trace.rows}
+
+
+def test_the_same_workers_run_epoch_after_epoch(lab, executor):
+    starts = count_starts(executor)
+    result = lab.run(NODES, executor=executor, **SETTINGS)
+    assert (totals(lab), len(lab.trace.rows), starts) == (TOTALS, 5, [2])
+    assert result.epochs > 3
+
+
+@pytest.mark.parametrize("widths", [(1, 3, 2), (3, 1, 1), (2, 4, 3), (4, 2, 4)])
+@pytest.mark.parametrize("rows", [None, 5])
+def test_a_diamond_with_a_union_and_any_parallelisms_is_exact(lab, executor, widths, rows):
+    source, left, joined = widths
+    nodes = [
+        {"id": "s", "operator": "test.rows", "parallelism": source, "config": {"count": 40, "batch": 4}},
+        {"id": "l", "operator": "test.passing", "parallelism": left, "inputs": ["s"], "config": {"keys": ["key"]}},
+        {"id": "r", "operator": "test.passing", "inputs": ["s"]},
+        {"id": "deep", "operator": "test.passing", "inputs": ["r"], "config": {"keys": ["n"]}},
+        {"id": "u", "operator": "test.passing", "parallelism": joined, "inputs": ["l", "deep", "s"]},
+        {"id": "o", "operator": "test.sink", "inputs": ["u"]},
+    ]
+    checkpoint = {"interval": "1h"} | ({"rows": rows} if rows else {})
+    lab.run(nodes, executor=executor, checkpoint=checkpoint)
+    assert lab.trace.numbers() == Counter(dict.fromkeys(range(40), 3))
+
+
+@pytest.mark.parametrize("place", ["before the shuffle", "behind the shuffle"])
+def test_an_error_of_an_operator_names_it_and_ends_the_workers(lab, executor, place):
+    keys = {} if place == "before the shuffle" else {"keys": ["key"]}
+    failing = {"id": "bad", "operator": "test.passing", "inputs": ["rows"], "config": {"fail_at": 7, **keys}}
+    nodes = [NODES[0], failing, {"id": "out", "operator": "test.sink", "inputs": ["bad"]}]
+    with pytest.raises(OperatorError, match="seven is not allowed") as caught:
+        lab.run(nodes, executor=executor, **SETTINGS)
+    assert caught.value.operator_id == "bad"
+    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("arroyo-wave")]
+
+
+def test_a_job_goes_on_with_new_workers_where_one_is_lost(lab, executor):
+    starts = count_starts(executor)
+    job = lab.job(NODES, executor=executor, **SETTINGS)
+    lab.run_until(job, Committed, 2)
+    worker = next(iter(executor._crew._workers.values()))
+    worker.close()
+    while not job.is_ended:
+        job.step()
+    assert (totals(lab), len(lab.trace.rows), starts, job.result.restarts) == (TOTALS, 5, [2, 2], 1)
+
+
+def test_an_epoch_that_waits_is_cancelled(lab, executor):
+    """The source waits for more, in the first epoch, until the job is told to stop at once."""
+    waiting = threading.Event()
+    lab.trace.on_wait = waiting.set
+    nodes = [{**NODES[0], "config": {"count": 3, "then_wait": True}}, *NODES[1:]]
+    plan = lab.plan(nodes, parallelism=2, checkpoint={"interval": "1h"})
+    job = lab.job(nodes, executor=executor, lanes=ThreadLanes(), parallelism=2, checkpoint={"interval": "1h"})
+    assert plan.width == 2
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            executor.run_epoch(job.plan, job.steps.request(first_epoch()))
+        except LiveWorkersError as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    assert waiting.wait(30)
+    assert executor.progress() == "0 of 2 workers have ended the epoch"
+    executor.cancel()
+    thread.join(30)
+    assert [str(error) for error in raised] == ["the epoch was cancelled"]
+    job.close()
+
+
+def test_workers_that_always_go_end_the_job_with_the_reason(lab):
+    executor = LiveExecutor(Doomed(lab.plugins))
+    with pytest.raises(RuntimeError, match="it kills its process"):
+        lab.run(NODES, executor=executor, **SETTINGS)
+    assert executor._launcher.starts == TRIES
+
+
+class Doomed(ThreadLauncher):
+    """Starts no worker at all."""
+
+    def __init__(self, plugins):
+        super().__init__(plugins)
+        self.starts = 0
+
+    def start(self, ticket, job_id):
+        self.starts += 1
+        return self
+
+    def failure(self):
+        return LiveWorkersError("a worker has died", cause=RuntimeError("it kills its process"))
+
+    def end(self):
+        return
+
+
+def first_epoch():
+    from arroyo_core.runtime.events import RunEpoch
+
+    return RunEpoch(1, 3_600_000)
+
+
+def count_starts(executor):
+    """The numbers of workers that were started, in the end."""
+    starts = []
+    start = executor._launcher.start
+
+    def counted(ticket, job_id):
+        starts.append(ticket.workers)
+        return start(ticket, job_id)
+
+    executor._launcher.start = counted
+    return starts
