@@ -92,4 +92,6 @@ class JobRun:
             listener=self,
             stop=job.stop,
             max_restarts=self._max_restarts,
+            # Live workers would keep their slots, and those of others.
+            execution="jobs",
         )

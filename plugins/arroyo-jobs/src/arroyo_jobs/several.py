@@ -107,6 +107,10 @@ def _remark(job: SetJob) -> str:
 
 
 def _check_flags(args: argparse.Namespace, files: Sequence[str]) -> None:
+    if args.execution == "live":
+        raise StartError(
+            "--execution live goes with one pipeline: its workers keep the slots of Spark that the others need"
+        )
     if start_options(args) != StartOptions():
         raise StartError(
             "flags that say how a job starts (--from-epoch, --fresh, --fork-from, --allow-drop, --allow-change, "
