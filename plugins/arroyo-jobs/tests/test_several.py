@@ -163,6 +163,13 @@ def test_flags_about_the_start_go_with_one_pipeline(write, tmp_path, capsys, fla
 
 
 @pytest.mark.usefixtures("own_logging")
+def test_live_workers_are_for_one_pipeline(write, tmp_path, capsys):
+    assert run(write("one"), write("two"), "--execution", "live") == MISTAKE
+    assert "--execution live goes with one pipeline" in error_of(capsys)
+    assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.usefixtures("own_logging")
 def test_a_parameter_is_for_the_pipelines_that_declare_it(write, numbers):
     files = write("one"), write("two", parameters=", more: {default: 1}")
     assert run(*files, "--set", "more=3", "--set", "few=7") == OK
