@@ -186,7 +186,8 @@ class _Crew:
 
     def close(self) -> None:
         self._listener.close()
-        for worker in self._workers.values():
+        # One more may come just now.
+        for worker in list(self._workers.values()):
             worker.close()
         if self._stage is not None:
             self._stage.end()

@@ -15,6 +15,8 @@ from arroyo_core.runtime.live.wire import Address, Connection, prove
 
 #: Connections that wait to be accepted; a worker connects to each other one at the same time.
 _BACKLOG = 512
+#: Those that may be at their proof at the same time; more wait to be accepted.
+_AT_PROOF = 64
 
 
 class Listener:
@@ -37,6 +39,7 @@ class Listener:
         self._folder = None if host else _private_folder()
         self._sock, self.address = _bind(host, self._folder)
         self._sock.listen(_BACKLOG)
+        self._free = threading.Semaphore(_AT_PROOF)
         threading.Thread(target=self._accept, name="arroyo-live-listener", daemon=True).start()
 
     def close(self) -> None:
@@ -54,6 +57,7 @@ class Listener:
             except OSError:
                 return
             # One that proves nothing must not keep others waiting.
+            self._free.acquire()
             threading.Thread(target=self._welcome, args=(sock,), name="arroyo-live-reader", daemon=True).start()
 
     def _welcome(self, sock: socket.socket) -> None:
@@ -61,6 +65,8 @@ class Listener:
             is_known = prove(sock, self._secret, role=self._role, expected=self._expected)
         except OSError:
             is_known = False
+        finally:
+            self._free.release()
         if is_known:
             self._handle(Connection(sock))
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import struct
 import threading
 from collections.abc import Callable, Mapping
@@ -21,6 +22,8 @@ from arroyo_core.runtime.live.flow import (
 from arroyo_core.runtime.live.wire import Connection, Message, MessageKind
 from arroyo_core.runtime.request import EpochRequest, TaskEnvironment
 from arroyo_core.runtime.wave import RunAbandonedError, run_wave
+
+logger = logging.getLogger(__name__)
 
 #: Run and wave, then the fields of the frame but its payload.
 _FRAME = struct.Struct("<QHiiiiqqb")
@@ -77,15 +80,22 @@ class Run:
         *,
         report: Callable[[pa.Buffer], None],
         done: Callable[[], None],
+        fail: Callable[[], None],
     ) -> list[threading.Thread]:
-        """Begin all waves. `report` is given each report, and `done` is called when there are no more."""
+        """Begin all waves. `report` is given each report, and `done` is called when there are no more.
+
+        `fail` is called where a wave ends in a way that nobody can report.
+        """
         if not self._layout.waves:
             done()
         threads = []
         for wave in self._layout.waves:
             task = environment(wave, self._layout.attempt(self.number, wave))
             thread = threading.Thread(
-                target=self._run_wave, args=(wave, request, task, report, done), name=f"arroyo-wave-{wave}", daemon=True
+                target=self._run_wave,
+                args=(wave, request, task, report, done, fail),
+                name=f"arroyo-wave-{wave}",
+                daemon=True,
             )
             thread.start()
             threads.append(thread)
@@ -116,6 +126,7 @@ class Run:
         environment: TaskEnvironment,
         report: Callable[[pa.Buffer], None],
         done: Callable[[], None],
+        fail: Callable[[], None],
     ) -> None:
         try:
             with closing(run_wave(self._layout.plan, wave, request, environment, self._mailboxes[wave])) as frames:  # type: ignore[type-var]
@@ -126,6 +137,10 @@ class Run:
                         self._send(frame)
         except (RunAbandonedError, OSError):
             # Whoever lost the connection sees to the rest.
+            return
+        except Exception:
+            logger.exception("wave %d of worker %d", wave, self._layout.index)
+            fail()
             return
         with self._lock:
             self._left -= 1

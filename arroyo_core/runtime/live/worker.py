@@ -193,7 +193,7 @@ class _Worker:
             with contextlib.suppress(OSError):
                 self._control.send(MessageKind.DONE, NUMBER.pack(number))
 
-        self._threads = run.start(request, environment, report=report, done=done)
+        self._threads = run.start(request, environment, report=report, done=done, fail=self._control.close)
 
 
 #: How long what runs in a worker gets to end with it.
