@@ -33,7 +33,7 @@ def check(path: str, data: bytes) -> list[str]:
     refusals.clear()
     problems = list(_plan(path, data))
     problems += [f"not asked before: {what}" for what in refusals]
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    used = _memory_bytes()
     if used > UNTRUSTED_MEMORY.value:
         problems.append(f"{used} bytes of memory")
     return problems
@@ -60,7 +60,7 @@ def _plan(path: str, data: bytes) -> Iterator[str]:
 
 
 def work(seed: int, numbers: Sequence[int]) -> None:
-    """Write a line for each number that is begun, and one of JSON for each that goes wrong."""
+    """Write a line for each number that is begun, one of JSON for each that goes wrong, and one at the end."""
     warnings.simplefilter("ignore")
     installed_plugins()
     files = corpus()
@@ -68,14 +68,29 @@ def work(seed: int, numbers: Sequence[int]) -> None:
     # Imported before the walls stand, as lazy imports of operators read Python's own files only.
     confine(PlanningPolicy(is_untrusted=True, roots=(ROOT / "examples", ROOT / "tests" / "broken")))
     for number in numbers:
-        print(number, flush=True)
+        _tell(str(number))
         problems = check(*mutant(files, seed, number))
         if problems:
-            print(json.dumps({"number": number, "problems": problems}), flush=True)
-    print("done", flush=True)
+            _tell(json.dumps({"number": number, "problems": problems}))
+    _tell(json.dumps({"memory": _memory_bytes()}))
+
+
+def _tell(line: str) -> None:
+    os.write(sys.stdout.fileno(), f"{line}\n".encode())
+
+
+def _memory_bytes() -> int:
+    """The most that this process has had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 if __name__ == "__main__":
-    work(int(sys.argv[1]), range(int(sys.argv[2]), int(sys.argv[3])))
-    sys.stdout.flush()
-    os._exit(0)
+    code = 1
+    try:
+        work(int(sys.argv[1]), range(int(sys.argv[2]), int(sys.argv[3])))
+        code = 0
+    except Exception:
+        traceback.print_exc()
+        sys.stderr.flush()
+    # Not `sys.exit`: threads of libraries may wait for what is refused.
+    os._exit(code)
