@@ -41,7 +41,11 @@ def _report(seed: int, first: int, last: int, processes: int | None) -> int:
         if time.monotonic() - shown > _REPORT_SECONDS:
             shown = time.monotonic()
             rate = done.count / (shown - begun)
-            print(f"{done.count} of {last - first}, {rate:.0f} a second, {len(failed)} failed", file=sys.stderr, flush=True)
+            print(
+                f"{done.count} of {last - first}, {rate:.0f} a second, {len(failed)} failed",
+                file=sys.stderr,
+                flush=True,
+            )
     rate = done.count / (time.monotonic() - begun)
     memory = f"at most {done.memory_bytes >> 20} MiB in a process"
     print(f"{done.count} mutants, {rate:.0f} a second, {len(failed)} failed, {memory}")
