@@ -47,8 +47,9 @@ def _report(seed: int, first: int, last: int, processes: int | None) -> int:
                 flush=True,
             )
     rate = done.count / (time.monotonic() - begun)
-    memory = f"at most {done.memory_bytes >> 20} MiB in a process"
-    print(f"{done.count} mutants, {rate:.0f} a second, {len(failed)} failed, {memory}")
+    each_ms = 1000 * done.cpu_seconds / max(done.count, 1)
+    costs = f"{each_ms:.2f} ms of CPU each, at most {done.memory_bytes >> 20} MiB in a process"
+    print(f"{done.count} mutants, {rate:.0f} a second, {len(failed)} failed, {costs}")
     return 1 if failed else 0
 
 

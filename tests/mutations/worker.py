@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import resource
+import struct
 import sys
+import time
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
@@ -23,6 +26,7 @@ from arroyo_core.pipeline.text import decode
 from arroyo_core.plugin import installed_plugins
 
 from .mutants import ROOT, corpus, mutant
+from .runs import POSITION
 
 #: What a mistake says where an operator raised something else than a mistake.
 FAULT = "this is a fault of"
@@ -59,8 +63,8 @@ def _plan(path: str, data: bytes) -> Iterator[str]:
         yield "".join(traceback.format_exception(error))
 
 
-def work(seed: int, numbers: Sequence[int]) -> None:
-    """Write a line for each number that is begun, one of JSON for each that goes wrong, and one at the end."""
+def work(seed: int, numbers: Sequence[int], position: mmap.mmap) -> None:
+    """Say in `position` which number it is at; write a line of JSON for each that goes wrong, and one at the end."""
     warnings.simplefilter("ignore")
     installed_plugins()
     files = corpus()
@@ -68,15 +72,11 @@ def work(seed: int, numbers: Sequence[int]) -> None:
     # Imported before the walls stand, as lazy imports of operators read Python's own files only.
     confine(PlanningPolicy(is_untrusted=True, roots=(ROOT / "examples", ROOT / "tests" / "broken")))
     for number in numbers:
-        _tell(str(number))
+        struct.pack_into(POSITION, position, 0, number)
         problems = check(*mutant(files, seed, number))
         if problems:
-            _tell(json.dumps({"number": number, "problems": problems}))
-    _tell(json.dumps({"memory": _memory_bytes()}))
-
-
-def _tell(line: str) -> None:
-    os.write(sys.stdout.fileno(), f"{line}\n".encode())
+            print(json.dumps({"number": number, "problems": problems}), flush=True)
+    print(json.dumps({"memory": _memory_bytes(), "cpu": time.process_time()}), flush=True)
 
 
 def _memory_bytes() -> int:
@@ -87,7 +87,8 @@ def _memory_bytes() -> int:
 if __name__ == "__main__":
     code = 1
     try:
-        work(int(sys.argv[1]), range(int(sys.argv[2]), int(sys.argv[3])))
+        seed, first, stop, shared = map(int, sys.argv[1:])
+        work(seed, range(first, stop), mmap.mmap(shared, 0))
         code = 0
     except Exception:
         traceback.print_exc()
