@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arroyo_core.api.limits import ALIASED_VALUES, DEPTH
+from arroyo_core.pipeline import loader
 from arroyo_core.pipeline.document import Scalar, YamlList, YamlMap, resolve_plain
 from arroyo_core.pipeline.environment import Environment
 from arroyo_core.pipeline.loader import decode, load_document, split_lines
@@ -191,6 +192,19 @@ YAML_ISH = st.text(st.sampled_from(list("ab:-[]{}&*#'\"!|>\n $?,~1.")), max_size
 def test_any_text_of_yaml_signs_is_read_or_has_mistakes(text):
     value, found = load(text)
     assert value is not None or found
+
+
+@pytest.mark.skipif(loader._CParser is None, reason="PyYAML is installed without its parser in C")
+@given(
+    YAML_ISH
+    | st.text(max_size=40)
+    | st.text(st.sampled_from(list('ab:-[]\t\ufeff\x85\u2028\r\n "\\x1ué🦀')), max_size=30)
+)
+def test_the_parsers_in_c_and_in_python_give_the_same_values_places_and_mistakes(text):
+    fast = load(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loader, "_CParser", None)
+        assert load(text) == fast
 
 
 SCALARS = (
