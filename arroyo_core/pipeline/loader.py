@@ -49,8 +49,13 @@ except ImportError:
 _MERGE = "<<"
 #: Half of a character: no text in UTF-8 has one.
 _SURROGATE = re.compile("[\ud800-\udfff]")
-#: What the two parsers do not take alike: tabs, marks of byte order, characters that no YAML has.
-_UNUSUAL = re.compile("[^\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+#: What PyYAML's two parsers do not take alike: tabs, rare line breaks, marks of byte order, what no YAML has;
+#: `?` in lists, `|#`, tags, directives, the place of no value in `{a: }`, and no line break at the end.
+_UNUSUAL = re.compile(
+    "[^\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+    r"|\?|[|>][-+0-9]*#|!(?!include |= )|^%|:\s*[],}]|[^\n]\Z",
+    re.MULTILINE,
+)
 _NO_CHARACTER = "an escape such as \\UFFFFFFFF or \\uD800 stands for no character"
 _HINTS = {
     "mapping values are not allowed here": "a value that contains ': ' must be in quotes",

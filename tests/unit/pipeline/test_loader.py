@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from arroyo_core.api.limits import ALIASED_VALUES, DEPTH
@@ -194,12 +194,23 @@ def test_any_text_of_yaml_signs_is_read_or_has_mistakes(text):
     assert value is not None or found
 
 
+ALIKE = st.lists(
+    st.sampled_from([
+        *"ab:-[]{}&*#'\"!|>\n $?,~1.%@`\\\t\r\ufeff\x85\u2028é🦀", "- ", ": ", " #", "---", "...", "<<", "&x ", "*x",
+        "!t ", "!include ", "!= ", "${A}", "\n  ", "\na: ", "\n- ", "|\n  x\n", ">-\n  y\n", "%TAG !e! x\n---\n",
+        "!e!x ", "\\x41",
+    ])
+).map(lambda parts: "".join(parts) + "\n")  # fmt: skip
+
+
 @pytest.mark.skipif(loader._CParser is None, reason="PyYAML is installed without its parser in C")
-@given(
-    YAML_ISH
-    | st.text(max_size=40)
-    | st.text(st.sampled_from(list('ab:-[]\t\ufeff\x85\u2028\r\n "\\x1ué🦀')), max_size=30)
-)
+@given(ALIKE | YAML_ISH | st.text(max_size=40))
+@example("[a: ]\n")
+@example("[b ?]\n")
+@example("|#x\n")
+@example("!~!a b\n")
+@example("?")
+@example("a: [1\n")
 def test_the_parsers_in_c_and_in_python_give_the_same_values_places_and_mistakes(text):
     fast = load(text)
     with pytest.MonkeyPatch.context() as patch:
