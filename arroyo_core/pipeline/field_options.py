@@ -49,7 +49,7 @@ def writable_fields(descriptor: Descriptor) -> Mapping[str, FieldDescriptor]:
 def fields_by_key(descriptor: Descriptor) -> Mapping[str, FieldDescriptor]:
     """The same, by each name that a YAML file may use: as declared, and as JSON has it."""
     fields = writable_fields(descriptor)
-    return MappingProxyType({field.json_name: field for field in fields.values()} | fields)
+    return MappingProxyType({**{field.json_name: field for field in fields.values()}, **fields})
 
 
 @cache

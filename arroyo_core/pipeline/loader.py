@@ -41,11 +41,8 @@ if TYPE_CHECKING:
     from yaml._yaml import Mark as CMark
     from yaml.error import Mark
 
-try:
-    from yaml.cyaml import CParser as _CParser
-except ImportError:
-    _CParser = None
-
+#: PyYAML may be installed without it.
+_CParser: type[yaml.CSafeLoader] | None = getattr(yaml, "CSafeLoader", None)
 _MERGE = "<<"
 #: Half of a character: no text in UTF-8 has one.
 _SURROGATE = re.compile("[\ud800-\udfff]")
