@@ -5,6 +5,7 @@ The planner applies them when it reads a config, so that a constructor finds eve
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, TypeVar, cast
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
@@ -60,8 +61,9 @@ def default_text(field: FieldDescriptor) -> str | None:
     return None if found is None else str(found)
 
 
+@cache
 def default_value(field: FieldDescriptor) -> Any:
-    """The default of a field as its message holds it; raises `OptionError` where it cannot."""
+    """The default of a field as its message holds it, not to be changed; raises `OptionError` where it cannot."""
     text = default_text(field)
     if text is None:
         raise OptionError(f"field {field.full_name} has no default")
@@ -163,6 +165,7 @@ def _check_limits(field: FieldDescriptor, text: str, value: Any) -> None:
             raise OptionError(f"the default {text!r} of field {field.full_name} is out of the range that it declares")
 
 
+@cache
 def _option(field: FieldDescriptor, option: Any) -> Any:
     """None where the field is not marked with the option."""
     options = field.GetOptions()

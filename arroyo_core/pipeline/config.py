@@ -32,6 +32,7 @@ from arroyo_core.pipeline.field_options import (
     accepts_null,
     choices_of,
     enum_names,
+    fields_by_key,
     format_limit,
     has_default,
     has_option,
@@ -125,8 +126,8 @@ class _Reader:
                 self.mistakes.add(f"{entry.key!r} must not be empty", at=entry.key_at)
 
     def read_fields(self, entries: Sequence[Entry], message: Message, *, what: str) -> None:
-        fields = writable_fields(cast(Descriptor, message.DESCRIPTOR))
-        by_key = {field.json_name: field for field in fields.values()} | fields
+        descriptor = cast(Descriptor, message.DESCRIPTOR)
+        fields, by_key = writable_fields(descriptor), fields_by_key(descriptor)
         written: dict[str, Entry] = {}
         oneofs: dict[str, Entry] = {}
         for entry in entries:

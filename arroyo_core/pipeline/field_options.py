@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
 from typing import Any, cast
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor, OneofDescriptor
@@ -16,6 +19,7 @@ __all__ = [
     "accepts_null",
     "choices_of",
     "enum_names",
+    "fields_by_key",
     "format_limit",
     "has_default",
     "has_option",
@@ -34,11 +38,21 @@ INT_RANGES = {
 }
 
 
-def writable_fields(descriptor: Descriptor) -> dict[str, FieldDescriptor]:
+@cache
+def writable_fields(descriptor: Descriptor) -> Mapping[str, FieldDescriptor]:
     """The fields that a YAML file may have, by name, as declared."""
-    return {field.name: field for field in descriptor.fields if not has_option(field, options_pb2.internal)}
+    fields = (field for field in descriptor.fields if not has_option(field, options_pb2.internal))
+    return MappingProxyType({field.name: field for field in fields})
 
 
+@cache
+def fields_by_key(descriptor: Descriptor) -> Mapping[str, FieldDescriptor]:
+    """The same, by each name that a YAML file may use: as declared, and as JSON has it."""
+    fields = writable_fields(descriptor)
+    return MappingProxyType({**{field.json_name: field for field in fields.values()}, **fields})
+
+
+@cache
 def has_option(field: FieldDescriptor, option: Any) -> bool:
     """Whether a field is marked with one of the options that are true or false."""
     return bool(field.GetOptions().Extensions[option])
@@ -55,6 +69,7 @@ def has_unit(field: FieldDescriptor) -> bool:
     return has_option(field, options_pb2.duration) or has_option(field, options_pb2.size)
 
 
+@cache
 def limit(field: FieldDescriptor, option: Any) -> int | None:
     """The value of `least` or `greatest`, None where the field has none."""
     options = field.GetOptions()

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING, cast
 
 import yaml
@@ -39,9 +41,18 @@ if TYPE_CHECKING:
     from yaml._yaml import Mark as CMark
     from yaml.error import Mark
 
+#: PyYAML may be installed without it.
+_CParser: type[yaml.CSafeLoader] | None = getattr(yaml, "CSafeLoader", None)
 _MERGE = "<<"
 #: Half of a character: no text in UTF-8 has one.
 _SURROGATE = re.compile("[\ud800-\udfff]")
+#: What PyYAML's two parsers do not take alike: tabs, rare line breaks, marks of byte order, what no YAML has;
+#: `?` in lists, `|#`, tags, directives, the place of no value in `{a: }`, and no line break at the end.
+_UNUSUAL = re.compile(
+    "[^\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+    r"|\?|[|>][-+0-9]*#|!(?!include |= )|^%|:\s*[],}]|[^\n]\Z",
+    re.MULTILINE,
+)
 _NO_CHARACTER = "an escape such as \\UFFFFFFFF or \\uD800 stands for no character"
 _HINTS = {
     "mapping values are not allowed here": "a value that contains ': ' must be in quotes",
@@ -80,7 +91,7 @@ def load_document(
 def parse_events(text: str, *, file: str, mistakes: Mistakes) -> list[Event] | None:
     """PyYAML's events of a text, None with a mistake where it is not YAML."""
     try:
-        return list(_events(yaml.SafeLoader(text)))
+        return list(_checked_events(text))
     except (ReaderError, yaml.MarkedYAMLError) as error:
         _add_syntax_error(error, text, file, mistakes)
         return None
@@ -90,8 +101,7 @@ def _compose(
     text: str, file: str, references: References, includes: Includes, mistakes: Mistakes, depth: int = 0
 ) -> YamlValue | None:
     try:
-        events = _events(yaml.SafeLoader(text))
-        return _Composer(events, text, file, references, includes, mistakes, depth=depth).document()
+        return _Composer(_events(text), text, file, references, includes, mistakes, depth=depth).document()
     except (ReaderError, yaml.MarkedYAMLError) as error:
         _add_syntax_error(error, text, file, mistakes)
         return None
@@ -104,7 +114,21 @@ def is_include(event: Event) -> bool:
     return isinstance(event, ScalarEvent) and event.tag == INCLUDE
 
 
-def _events(loader: yaml.SafeLoader) -> Iterator[Event]:
+def _events(text: str) -> Iterator[Event]:
+    """The same as `_checked_events`, five times faster where the text is YAML."""
+    done = 0
+    if _CParser is not None and not _UNUSUAL.search(text):
+        with suppress(yaml.YAMLError):
+            for event in iter(_CParser(text).get_event, None):
+                yield event
+                done += 1
+            return
+    # The parser in C has found a mistake, or does not exist; messages and places are of that in Python.
+    yield from islice(_checked_events(text), done, None)
+
+
+def _checked_events(text: str) -> Iterator[Event]:
+    loader = yaml.SafeLoader(text)
     try:
         while loader.check_event():
             event = loader.get_event()  # type: ignore[no-untyped-call]
@@ -205,7 +229,7 @@ class _Composer:
 
     def scalar(self, event: ScalarEvent) -> Scalar:
         at = self.at(event)
-        is_plain = event.style is None
+        is_plain = not event.style
         if "$" not in event.value:
             return Scalar(at=at, text=event.value, written=event.value, is_plain=is_plain)
         start, end = _mark(event.start_mark).index, _mark(event.end_mark).index
@@ -287,7 +311,7 @@ class _Composer:
         self.refuse_tag(event)
         if is_include(event):
             self.mistakes.add("a key cannot be included", at=self.at(event))
-        key = Scalar(at=self.at(event), text=event.value, written=event.value, is_plain=event.style is None)
+        key = Scalar(at=self.at(event), text=event.value, written=event.value, is_plain=not event.style)
         if not key.text:
             self.mistakes.add("a key is missing before ':'", at=key.at)
         if event.anchor is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any, cast
 
 from google.protobuf.any_pb2 import Any as AnyMessage
@@ -19,6 +20,7 @@ from arroyo_core.proto import options_pb2
 Lookups = Mapping[str, LookupConstructor[Any]]
 
 
+@cache
 def named_by(field: FieldDescriptor) -> str:
     """The field beside this one that names the lookup whose config it holds; empty for all other fields."""
     name = str(field.GetOptions().Extensions[cast(Any, options_pb2.config_of)])

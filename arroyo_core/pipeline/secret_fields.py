@@ -19,7 +19,7 @@ from google.protobuf.message import Message
 
 from arroyo_core.pipeline.document import Entry, Scalar, YamlList, YamlMap, YamlValue
 from arroyo_core.pipeline.environment import REFERENCE, Environment
-from arroyo_core.pipeline.field_options import has_option, is_map, writable_fields
+from arroyo_core.pipeline.field_options import fields_by_key, has_option, is_map
 from arroyo_core.pipeline.lookup_configs import Lookups, named_by, unpack, written_lookup
 from arroyo_core.pipeline.mistakes import Mistakes, nearest
 from arroyo_core.pipeline.redaction import HIDDEN, Redaction
@@ -64,8 +64,7 @@ def find_secrets(
 
     In configs of `lookups`, too; in the config of an unknown one what is under a name such as `password`.
     """
-    fields = writable_fields(descriptor)
-    by_key = {field.json_name: field for field in fields.values()} | fields
+    by_key = fields_by_key(descriptor)
     for entry in config.entries if isinstance(config, YamlMap) else ():
         field = by_key.get(entry.key) or by_key.get(nearest(entry.key, by_key) or "")
         if field is not None and named_by(field):

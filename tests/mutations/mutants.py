@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import copy
+import pickle
 import random
+import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -79,21 +80,35 @@ def _mutate_bytes(data: bytes, files: Sequence[tuple[str, bytes]], chance: rando
 
 
 def _mutate_tree(data: bytes, files: Sequence[tuple[str, bytes]], chance: random.Random) -> bytes:
-    tree = copy.deepcopy(_parse(data))
+    tree = pickle.loads(_parse(data))
     if tree is None:
         return data
     _, other = chance.choice(files)
-    donor = copy.deepcopy(_parse(other))
+    donor = pickle.loads(_parse(other))
     for _ in range(chance.choice((1, 1, 1, 2, 3, 8))):
         _mutate_place(tree, donor, chance)
-    text = yaml.dump(
-        tree, Dumper=_DUMPER, sort_keys=False, allow_unicode=True, default_flow_style=chance.random() < 0.3
-    )
+    text = _dump(tree, is_flow=chance.random() < 0.3)
     return _with_tags(text).encode("utf-8", errors="surrogatepass")
 
 
+def _dump(tree: Any, *, is_flow: bool) -> str:
+    usual = sys.getrecursionlimit()
+    # Values are nested several hundred deep: not every one can be written otherwise.
+    sys.setrecursionlimit(10 * usual)
+    try:
+        dumped = yaml.dump(tree, Dumper=_DUMPER, sort_keys=False, allow_unicode=True, default_flow_style=is_flow)
+    finally:
+        sys.setrecursionlimit(usual)
+    return str(dumped)
+
+
 @cache
-def _parse(data: bytes) -> Any:
+def _parse(data: bytes) -> bytes:
+    """The values of a file, pickled, as each mutant changes its own; None where it cannot be changed."""
+    return pickle.dumps(_parsed(data))
+
+
+def _parsed(data: bytes) -> Any:
     try:
         tree = yaml.safe_load(data)
     except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError):

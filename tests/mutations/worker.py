@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import resource
+import struct
 import sys
+import time
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
@@ -23,6 +26,7 @@ from arroyo_core.pipeline.text import decode
 from arroyo_core.plugin import installed_plugins
 
 from .mutants import ROOT, corpus, mutant
+from .runs import POSITION
 
 #: What a mistake says where an operator raised something else than a mistake.
 FAULT = "this is a fault of"
@@ -33,7 +37,7 @@ def check(path: str, data: bytes) -> list[str]:
     refusals.clear()
     problems = list(_plan(path, data))
     problems += [f"not asked before: {what}" for what in refusals]
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    used = _memory_bytes()
     if used > UNTRUSTED_MEMORY.value:
         problems.append(f"{used} bytes of memory")
     return problems
@@ -59,8 +63,8 @@ def _plan(path: str, data: bytes) -> Iterator[str]:
         yield "".join(traceback.format_exception(error))
 
 
-def work(seed: int, numbers: Sequence[int]) -> None:
-    """Write a line for each number that is begun, and one of JSON for each that goes wrong."""
+def work(seed: int, numbers: Sequence[int], position: mmap.mmap) -> None:
+    """Say in `position` which number it is at; write a line of JSON for each that goes wrong, and one at the end."""
     warnings.simplefilter("ignore")
     installed_plugins()
     files = corpus()
@@ -68,14 +72,26 @@ def work(seed: int, numbers: Sequence[int]) -> None:
     # Imported before the walls stand, as lazy imports of operators read Python's own files only.
     confine(PlanningPolicy(is_untrusted=True, roots=(ROOT / "examples", ROOT / "tests" / "broken")))
     for number in numbers:
-        print(number, flush=True)
+        struct.pack_into(POSITION, position, 0, number)
         problems = check(*mutant(files, seed, number))
         if problems:
             print(json.dumps({"number": number, "problems": problems}), flush=True)
-    print("done", flush=True)
+    print(json.dumps({"memory": _memory_bytes(), "cpu": time.process_time()}), flush=True)
+
+
+def _memory_bytes() -> int:
+    """The most that this process has had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 if __name__ == "__main__":
-    work(int(sys.argv[1]), range(int(sys.argv[2]), int(sys.argv[3])))
-    sys.stdout.flush()
-    os._exit(0)
+    code = 1
+    try:
+        seed, first, stop, shared = map(int, sys.argv[1:])
+        work(seed, range(first, stop), mmap.mmap(shared, 0))
+        code = 0
+    except Exception:
+        traceback.print_exc()
+        sys.stderr.flush()
+    # Not `sys.exit`: threads of libraries may wait for what is refused.
+    os._exit(code)

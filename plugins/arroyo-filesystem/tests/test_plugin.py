@@ -8,8 +8,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from arroyo_filesystem.filesystem_pb2 import SinkConfig
 from arroyo_testing import run_in_process
+from google.protobuf.struct_pb2 import Value
 
+from arroyo_core.api import Registry
+from arroyo_core.api.config_defaults import with_defaults
+from arroyo_core.api.policy import PlanningPolicy, in_force
 from arroyo_core.plugin import installed_plugins
 
 PIPELINE = """
@@ -47,6 +52,16 @@ def test_importing_the_plugin_imports_no_client_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("path", ["s3://bucket/out", "memory://out", "https://example.org/out"])
+def test_a_sink_on_storage_that_cannot_be_opened_in_untrusted_mode_is_planned(path: str) -> None:
+    constructor = installed_plugins().registry.constructors["filesystem.sink"]
+    with in_force(PlanningPolicy(is_untrusted=True)):
+        config = constructor.resolve(with_defaults(SinkConfig(path=path, format=Value(string_value="json"))))
+        sink = constructor.with_config(config, Registry()).operator
+    assert sink is not None
+    assert ("path", path) in sink.display().fields
 
 
 def test_a_pipeline_copies_good_rows_and_puts_bad_ones_aside(tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from arroyo_core.api.limits import ALIASED_VALUES, DEPTH
+from arroyo_core.pipeline import loader
 from arroyo_core.pipeline.document import Scalar, YamlList, YamlMap, resolve_plain
 from arroyo_core.pipeline.environment import Environment
 from arroyo_core.pipeline.loader import decode, load_document, split_lines
@@ -191,6 +192,30 @@ YAML_ISH = st.text(st.sampled_from(list("ab:-[]{}&*#'\"!|>\n $?,~1.")), max_size
 def test_any_text_of_yaml_signs_is_read_or_has_mistakes(text):
     value, found = load(text)
     assert value is not None or found
+
+
+ALIKE = st.lists(
+    st.sampled_from([
+        *"ab:-[]{}&*#'\"!|>\n $?,~1.%@`\\\t\r\ufeff\x85\u2028é🦀", "- ", ": ", " #", "---", "...", "<<", "&x ", "*x",
+        "!t ", "!include ", "!= ", "${A}", "\n  ", "\na: ", "\n- ", "|\n  x\n", ">-\n  y\n", "%TAG !e! x\n---\n",
+        "!e!x ", "\\x41",
+    ])
+).map(lambda parts: "".join(parts) + "\n")  # fmt: skip
+
+
+@pytest.mark.skipif(loader._CParser is None, reason="PyYAML is installed without its parser in C")
+@given(ALIKE | YAML_ISH | st.text(max_size=40))
+@example("[a: ]\n")
+@example("[b ?]\n")
+@example("|#x\n")
+@example("!~!a b\n")
+@example("?")
+@example("a: [1\n")
+def test_the_parsers_in_c_and_in_python_give_the_same_values_places_and_mistakes(text):
+    fast = load(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loader, "_CParser", None)
+        assert load(text) == fast
 
 
 SCALARS = (

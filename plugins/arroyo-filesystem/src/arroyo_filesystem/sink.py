@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -40,7 +41,6 @@ class FilesystemSink(ArrowOperator):
 
     def __init__(self, settings: SinkSettings) -> None:
         self._settings = settings
-        self._limits = NameLimits.of(settings.location)
         self._files: OpenFiles | None = None
 
     def name(self) -> str:
@@ -124,6 +124,11 @@ class FilesystemSink(ArrowOperator):
             raise DataError(f"{problem}; shorten it in front of the sink, or choose bad_partitions: drop")
         ctx.count(COUNTER, rows.num_rows)
         ctx.warn(f"dropped rows that no folder can be named for: {problem}", topic="bad partitions")
+
+    @cached_property
+    def _limits(self) -> NameLimits:
+        # Not while it is planned: then the storage may be closed.
+        return NameLimits.of(self._settings.location)
 
     @property
     def _is_changes(self) -> bool:

@@ -125,15 +125,13 @@ class UserFunctions:
 
     def _add(self, function: ScalarUdf) -> None:
         name = sql_name(function.name)
-        source = f" of {function.source}" if function.source else ""
+        taken = self._by_name.setdefault(name, function)
+        if taken is function and not _is_builtin(name):
+            return
+        shown = f"{function.name!r} of {function.source}" if function.source else repr(function.name)
         if _is_builtin(name):
-            raise PluginError(f"UDF {function.name!r}{source} has the name of a function of SQL: it needs another")
-        taken = self._by_name.get(name)
-        if taken is not None:
-            raise PluginError(
-                f"UDFs {taken.name!r} and {function.name!r}{source} differ in case alone, which SQL ignores"
-            )
-        self._by_name[name] = function
+            raise PluginError(f"UDF {shown} has the name of a function of SQL: it needs another")
+        raise PluginError(f"UDFs {taken.name!r} and {shown} differ in case alone, which SQL ignores")
 
     def _guarded(self, function: ScalarUdf) -> Callable[..., pa.Array]:
         def call(*columns: pa.Array) -> pa.Array:
