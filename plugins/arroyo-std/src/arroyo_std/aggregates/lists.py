@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from arroyo_std.aggregates.groups import Codes, Groups, combine_codes, encode_values, order_by_code
+from arroyo_std.large_rows import TooLargeError
 
 
 def lengths_of(lists: pa.Array) -> Codes:
@@ -30,6 +31,8 @@ def gather(groups: Groups, columns: Sequence[pa.Array]) -> list[pa.Array]:
     if len(codes) and not bool((codes[:-1] <= codes[1:]).all()):
         order = pa.array(order_by_code(codes, groups.count))
         columns = [column.take(order) for column in columns]
+    if len(codes) > np.iinfo(np.int32).max:
+        raise TooLargeError(f"lists of {len(codes):,} values are needed at once, and 32-bit offsets count 2 billion")
     offsets = pa.array(np.concatenate([[0], np.cumsum(groups.sizes())]).astype(np.int32))
     return [pa.ListArray.from_arrays(offsets, column) for column in columns]
 
