@@ -79,6 +79,18 @@ def concat_arrays(parts: Sequence[pa.Array]) -> pa.Array:
         ) from error
 
 
+def join_arrays(parts: Sequence[pa.Array]) -> pa.Array | pa.ChunkedArray:
+    """All values: in one array, or as they are where they are large."""
+    return pa.chunked_array(parts) if sum(part.nbytes for part in parts) > BATCH_BYTES else pa.concat_arrays(parts)
+
+
+def take_values(column: pa.Array | pa.ChunkedArray, numbers: Numbers) -> pa.Array:
+    """Some values, each of them once at most, in one array; raises `TooLargeError` if it cannot hold them."""
+    if isinstance(column, pa.Array):
+        return column.take(pa.array(numbers))
+    return concat_arrays(take_in_parts(pa.table([column], names=["values"]), numbers).column(0).chunks)
+
+
 def as_batch(rows: Rows) -> pa.RecordBatch:
     """All rows in one batch; raises `TooLargeError` if it cannot hold them."""
     if isinstance(rows, pa.RecordBatch):

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from arroyo_std.aggregates.function import Aggregate, Rows, States
 from arroyo_std.aggregates.groups import Codes, Groups
 from arroyo_std.aggregates.lists import flatten, gather, lengths_of, tally
-from arroyo_std.large_rows import concat, concat_arrays, take_batches
+from arroyo_std.large_rows import concat, join_arrays, take_batches
 
 
 class Multiset(Aggregate):
@@ -46,7 +46,7 @@ class Multiset(Aggregate):
         kept, (*columns, counts) = flatten(states)
         gone, (*gone_columns, gone_counts) = flatten(others)
         codes = np.concatenate([kept, gone])
-        joined = [concat_arrays([left, right]) for left, right in zip(columns, gone_columns, strict=True)]
+        joined = [join_arrays([left, right]) for left, right in zip(columns, gone_columns, strict=True)]
         both = np.concatenate([counts.to_numpy(), -gone_counts.to_numpy()])
         return self._gather(*tally(Groups(codes, len(states[0]), has_empty=True), joined, both))
 

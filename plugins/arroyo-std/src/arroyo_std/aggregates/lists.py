@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from arroyo_std.aggregates.groups import Codes, Groups, combine_codes, encode_values, order_by_code
-from arroyo_std.large_rows import TooLargeError
+from arroyo_std.large_rows import TooLargeError, take_values
 
 
 def lengths_of(lists: pa.Array) -> Codes:
@@ -37,8 +38,11 @@ def gather(groups: Groups, columns: Sequence[pa.Array]) -> list[pa.Array]:
     return [pa.ListArray.from_arrays(offsets, column) for column in columns]
 
 
-def tally(groups: Groups, columns: Sequence[pa.Array], counts: Codes) -> tuple[Groups, list[pa.Array], Codes]:
-    """Equal values of one group as one row, with the sum of their counts; those that sum to zero go."""
+def tally(groups: Groups, columns: Sequence[Any], counts: Codes) -> tuple[Groups, list[pa.Array], Codes]:
+    """Equal values of one group as one row, with the sum of their counts; those that sum to zero go.
+
+    Columns may be chunked, and then be larger than an array; raises `TooLargeError` if the result is.
+    """
     codes, count = groups.codes, groups.count
     for place, column in enumerate(columns):
         codes, count = combine_codes(codes, *encode_values(column), is_dense=place > 0)
@@ -48,5 +52,5 @@ def tally(groups: Groups, columns: Sequence[pa.Array], counts: Codes) -> tuple[G
     rows = distinct.first_rows()
     if not summed.all():
         rows, summed = rows[summed != 0], summed[summed != 0]
-    places = pa.array(rows)
-    return Groups(groups.codes[rows], groups.count, has_empty=True), [each.take(places) for each in columns], summed
+    taken = [take_values(each, rows) for each in columns]
+    return Groups(groups.codes[rows], groups.count, has_empty=True), taken, summed

@@ -10,7 +10,6 @@ from arroyo_core.api.hashing import hash_columns
 from arroyo_std.aggregates.function import Aggregate, Rows, States
 from arroyo_std.aggregates.groups import Codes, Groups
 from arroyo_std.aggregates.lists import flatten, gather, tally
-from arroyo_std.large_rows import concat_arrays
 
 #: 4,096 registers: a standard error of 1.6 %.
 REGISTER_BITS = 12
@@ -111,7 +110,7 @@ class ApproxPercentile(Aggregate):
         gone, (gone_buckets, gone_counts) = flatten(others)
         joined = Groups(np.concatenate([kept, gone]), len(states[0]), has_empty=True)
         both = np.concatenate([counts.to_numpy(), -gone_counts.to_numpy()])
-        return self._gather(*tally(joined, [concat_arrays([buckets, gone_buckets])], both))
+        return self._gather(*tally(joined, [pa.concat_arrays([buckets, gone_buckets])], both))
 
     def finish(self, states: States) -> pa.Array:
         parents, (buckets, counts) = flatten(states)

@@ -138,7 +138,7 @@ class BinStore:
         starts = np.unique(np.concatenate([_starts(rows) for rows in fresh]))
         crowded = starts[self._view.count_parts(starts) >= MERGE_PARTS // 2]
         parts = self._view.expire_timestamps(crowded)
-        return self.merge_all([*fresh, *parts]) if parts else fresh
+        return self.merge_all([*parts, *fresh]) if parts else fresh
 
     def _merge_pending(self) -> None:
         if len(self._pending) > 1:

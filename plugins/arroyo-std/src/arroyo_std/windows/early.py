@@ -123,8 +123,9 @@ class EarlyTumblingWindow(TumblingWindow):
         # Merged, groups are in the order in which they first appear.
         known = self.store.merge([fresh.slice(0, 0), *parts]).take(pa.array(np.argsort(np.argsort(first))))
         old_states = layout.states_of(known)
-        codes = np.concatenate([np.arange(fresh.num_rows), sent])
-        new_states = layout.plan.merge(layout.states_of(concat([fresh, known])), Groups(codes, fresh.num_rows))
+        # What was there first, as it will be read when this is taken back: the order of a list depends on it.
+        groups = Groups(np.concatenate([sent, np.arange(fresh.num_rows)]), fresh.num_rows)
+        new_states = layout.plan.merge(layout.states_of(concat([known, fresh])), groups)
         new = self._results(layout, fresh, layout.plan.finish(new_states))
         old = self._results(layout, fresh.take(pa.array(sent)), layout.plan.finish_sent(old_states))
         width = len(layout.keys) + len(WINDOW_COLUMNS)

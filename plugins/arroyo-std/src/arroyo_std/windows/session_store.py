@@ -12,7 +12,7 @@ from arroyo_std import large_rows
 from arroyo_std.aggregates.groups import Codes, Groups, Mask, order_by_code
 from arroyo_std.aggregates.keys import free_name
 from arroyo_std.aggregates.lists import flatten, gather, lengths_of
-from arroyo_std.large_rows import Rows, as_batch, batches_of, cut_batches, join_rows, shrink, take, take_batches
+from arroyo_std.large_rows import Rows, as_batch, batches_of, cut_batches, join_rows, take_batches
 from arroyo_std.timers import NO_TIMER, KeyTimers, timer_schema
 from arroyo_std.windows.layout import WindowLayout
 from arroyo_std.windows.sessions import Sessions, concat_sessions, merge_sessions
@@ -148,9 +148,10 @@ class SessionStore:
                 at = done
                 for is_stored, rows in self._sessions.get_parts(some):
                     end = done + len(is_stored)
-                    own = np.flatnonzero((places >= done) & (places < end))
+                    own = (places >= done) & (places < end)
+                    theirs = fresh if own.all() else fresh.take(np.flatnonzero(own))
                     ended = self._settle_keys(
-                        some.slice(done - at, end - done), fresh.take(own), is_stored, rows, until_us=until_us
+                        some.slice(done - at, end - done), theirs, is_stored, rows, until_us=until_us
                     )
                     if ended is not None:
                         yield ended
@@ -216,9 +217,11 @@ class SessionStore:
         timers = self._timers.schedule(columns, due_us=earliest + self._gap_us, current_us=timers, is_wanted=is_open)
         rows = pa.RecordBatch.from_arrays([*columns, pa.array(timers)], names=keys.schema.names)
         if len(sessions):
+            if not bool((codes[:-1] <= codes[1:]).all()):
+                order = order_by_code(codes, keys.num_rows)
+                sessions, codes = sessions.take(order), codes[order]
             places = np.cumsum(is_open) - 1
-            order = order_by_code(codes, keys.num_rows)
-            self._put(rows.filter(pa.array(is_open)), shrink(take(sessions.rows, order)), places[codes[order]])
+            self._put(rows if is_open.all() else rows.filter(pa.array(is_open)), sessions.rows, places[codes])
         self._sessions.delete(rows.filter(pa.array(is_stored & ~is_open)))
 
     def _put(self, keys: pa.RecordBatch, rows: Rows, codes: Codes) -> None:
