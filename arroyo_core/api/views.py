@@ -223,7 +223,14 @@ class LastKeyValueState(Protocol):
         ...
 
     def get(self, keys: pa.RecordBatch) -> tuple[Mask, pa.RecordBatch]:
-        """For each row of `keys`: whether the key has a row; and those rows, in the order of `keys`."""
+        """For each row of `keys`: whether the key has a row; and those rows, in the order of `keys`.
+
+        Raises `StateValueError` if one batch cannot hold the rows: `get_parts` gives any number of them.
+        """
+        ...
+
+    def get_parts(self, keys: pa.RecordBatch) -> Iterator[tuple[Mask, pa.RecordBatch]]:
+        """What `get` gives, for some of the keys after the other, with rows in batches of moderate size."""
         ...
 
     def get_aligned(self, keys: pa.RecordBatch) -> pa.RecordBatch:

@@ -162,23 +162,19 @@ class LastKeyValueView(LastKeyValueState):
         rows_of, rows = self._newest(keys)
         return rows_of >= 0, self._format.decode(rows)
 
+    def get_parts(self, keys: pa.RecordBatch) -> Iterator[tuple[Mask, pa.RecordBatch]]:
+        for is_there, rows in self._newest_parts(keys):
+            yield is_there, self._format.decode(rows)
+
     def get_aligned(self, keys: pa.RecordBatch) -> pa.RecordBatch:
         rows_of, rows = self._newest(keys)
         found = self._format.as_batch(rows.select(self._format.schema.schema.names))
         return found.take(pa.array(rows_of, mask=rows_of < 0))
 
     def get_aligned_parts(self, keys: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        rows_of, rows = self._newest(keys)
-        rows = rows.select(self._format.schema.schema.names)
-        # The rows come in the order of the keys.
-        keys_of = np.flatnonzero(rows_of >= 0)
-        start = done = 0
-        for part in list(cut_chunks(rows)) or [rows]:
-            done += part.num_rows
-            end = len(rows_of) if done == rows.num_rows else int(keys_of[done])
-            places = rows_of[start:end] - (done - part.num_rows)
-            yield self._format.as_batch(part).take(pa.array(places, mask=rows_of[start:end] < 0))
-            start = end
+        for is_there, rows in self._newest_parts(keys):
+            found = self._format.as_batch(rows.select(self._format.schema.schema.names))
+            yield found.take(pa.array(np.cumsum(is_there) - 1, mask=~is_there))
 
     def get_all(self) -> pa.RecordBatch:
         return self._format.decode(self._all_rows())
@@ -248,6 +244,18 @@ class LastKeyValueView(LastKeyValueState):
         rows = take_rows(pa.concat_tables(tables), rows_of[has_row])
         rows_of[has_row] = np.arange(rows.num_rows)
         return rows_of, rows
+
+    def _newest_parts(self, keys: pa.RecordBatch) -> Iterator[tuple[Mask, pa.Table]]:
+        """Which of some of the keys have a row, and those rows, which come in the order of the keys."""
+        rows_of, rows = self._newest(keys)
+        is_there = rows_of >= 0
+        keys_of = np.flatnonzero(is_there)
+        start = done = 0
+        for part in list(cut_chunks(rows)) or [rows]:
+            done += part.num_rows
+            end = len(rows_of) if done == rows.num_rows else int(keys_of[done])
+            yield is_there[start:end], part
+            start = end
 
     def _take(self, run: Run, found: Rows) -> tuple[pa.Table, Mask]:
         """The user's columns of rows of a run, and which of them count."""

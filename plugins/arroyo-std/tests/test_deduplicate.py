@@ -78,6 +78,7 @@ def test_the_first_row_of_a_key_comes_once_within_its_time_to_live(make, steps, 
         assert dropped == fed - len(expected)
 
 
+@pytest.mark.usefixtures("limits")
 @settings(max_examples=80, deadline=None)
 @given(steps=streams(), parallelism=st.integers(1, 3))
 def test_the_last_row_of_a_key_is_what_is_left(make, steps, parallelism):

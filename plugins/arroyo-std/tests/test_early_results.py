@@ -56,6 +56,7 @@ def numbers(table) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.mark.usefixtures("limits")
 @settings(max_examples=60, deadline=None)
 @given(steps=STEPS, keys=st.sampled_from([[], ["k"]]))
 def test_the_changes_end_in_the_windows_of_the_model(make, run, steps, keys):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from arroyo_std.joins.layout import JoinLayout, JoinSettings, JoinType, KeyPair
 from arroyo_std.joins.pairs import Ranges
@@ -251,6 +252,61 @@ def test_windows_of_a_join_may_be_of_any_size(make, run, monkeypatch, kind):
     if kind in ("left", "full"):
         expected += joined(left[::4], [], kind=kind)
     assert Counter((row["v"], row["w"]) for row in as_rows(subtask.output)) == expected
+    check_sizes(subtask.output)
+
+
+@pytest.mark.parametrize("kind", ["inner", "left"])
+def test_a_table_to_look_rows_up_in_may_be_of_any_size(make, run, monkeypatch, tmp_path, kind):
+    shrink_arrow(monkeypatch)
+    rows = [{"key": key, "n": number, "text": f"{number:03}" + "x" * 50} for number, key in enumerate("abcd" * 10)]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "table.parquet", row_group_size=4)
+    config = {"type": kind, "on": [{"left": "k", "right": "key"}], "table": {"path": str(tmp_path / "table.parquet")}}
+    subtask = run(make("std.lookup_join", **config), [STREAM])
+    left = [{**row, "k": key} for row, key in zip(wide_rows(3), "abz", strict=True)]
+    subtask.feed(batch_of(left, WIDE))
+    expected = [(row["v"], each["n"]) for row in left for each in rows if row["k"] == each["key"]]
+    if kind == "left":
+        expected.append((2, None))
+    assert Counter((row["v"], row["n"]) for row in as_rows(subtask.output)) == Counter(expected)
+    check_sizes(subtask.output)
+
+
+def test_a_wide_row_may_be_in_any_number_of_windows(make, run, monkeypatch):
+    shrink_arrow(monkeypatch)
+    subtask = run(make("std.assign_window", size=20, slide=1), [STREAM])
+    rows = wide_rows(3)
+    subtask.feed(batch_of(rows, WIDE))
+    found = [(row["v"], row["window_start"]) for row in as_rows(subtask.output)]
+    assert found == [(row["v"], row["at"] + start) for row in rows for start in range(-19, 1)]
+    check_sizes(subtask.output)
+
+
+@pytest.mark.parametrize("outer", [False, True])
+def test_a_wide_row_may_have_any_number_of_elements(make, run, monkeypatch, outer):
+    shrink_arrow(monkeypatch)
+    schema = pa.schema({"text": pa.string(), "list": pa.list_(pa.int64()), "v": pa.int64()})
+    rows = [{"text": f"{number}" + "x" * 50, "list": [*range(10 * number)], "v": number} for number in range(4)]
+    config = {"column": "list", "outer": outer, "ordinality": "place"}
+    subtask = run(make("std.unnest", **config), [ArroyoSchema(schema)])
+    subtask.feed(pa.RecordBatch.from_pylist(rows, schema=schema))
+    found = [(row["v"], row["text"][0], row["list"], row["place"]) for row in subtask.output.to_pylist()]
+    expected = [(row["v"], str(row["v"]), each, each + 1) for row in rows for each in row["list"]]
+    assert found == [*([(0, "0", None, None)] if outer else []), *expected]
+    check_sizes(subtask.output)
+
+
+def test_the_last_rows_of_keys_may_be_of_any_size(make, run, monkeypatch):
+    shrink_arrow(monkeypatch)
+    subtask = run(partial(make, "std.deduplicate", keys=["k"], keep="last", ttl=0), [STREAM])
+    rows = wide_rows(26, keys="abcdefghijklmnopqrstuvwxyz")
+    for some in some_at_a_time(rows):
+        subtask.feed(batch_of(some, WIDE))
+    restart(subtask)
+    # Narrow rows in the place of wide ones; one of them is older, and changes nothing.
+    narrow = [{**row, "at": 100, "text": "y"} for row in rows]
+    subtask.feed(batch_of([{**narrow[0], "at": -1}, *narrow[1:]], WIDE))
+    assert apply_updates(as_rows(subtask.output)) == in_order([rows[0], *narrow[1:]])
+    assert subtask.counters["duplicates"] == 1
     check_sizes(subtask.output)
 
 

@@ -131,6 +131,7 @@ def test_a_folder_is_one_table_wherever_fsspec_finds_it(make, run):
     assert subtask.output.column_names == ["id", "name", "at", "right_name", "key"]
 
 
+@pytest.mark.usefixtures("limits")
 @settings(max_examples=40, deadline=None)
 @given(
     table=st.lists(st.tuples(st.none() | st.integers(0, 4), st.none() | st.sampled_from("ab")), max_size=8),

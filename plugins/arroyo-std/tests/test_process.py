@@ -42,6 +42,7 @@ def model(steps: list[Step], *, wait: int) -> list[Row]:
     return found
 
 
+@pytest.mark.usefixtures("limits")
 @settings(max_examples=80, deadline=None)
 @given(steps=streams(), parallelism=st.integers(1, 3), wait=st.sampled_from([0, 7]))
 def test_state_and_timers_are_those_of_the_model_through_restarts_and_rescaling(make, steps, parallelism, wait):

@@ -80,6 +80,7 @@ def model(steps, *, lateness: int, keys: list[str]) -> tuple[list[dict[str, Any]
     return sorted(found, key=lambda row: (row["window_end"], row["window_start"], str(row.get("k")))), late
 
 
+@pytest.mark.usefixtures("limits")
 @settings(max_examples=80, deadline=None)
 @given(steps=streams(), lateness=st.sampled_from([0, 7]), keys=st.sampled_from([[], ["k"]]))
 @example(steps=[Rows((Row("a", 1, 0), Row("a", 1, 100)))], lateness=0, keys=["k"])
@@ -98,6 +99,7 @@ def test_sessions_hold_what_the_model_holds(make, run, steps, lateness, keys):
         if not any(isinstance(step, EndOfEpoch) and step.is_restored for step in steps):
             assert harness.counters.get("late_rows", 0) == late
         assert harness.operator.store._sessions.get_all().num_rows == 0
+        assert harness.operator.store._apart.get_all().num_rows == 0
         assert not harness.operator.store._timers.is_due(END_OF_TIME_US)
         check_order(harness)
 

@@ -180,11 +180,16 @@ def test_last_rows_come_in_parts_with_nulls_for_keys_that_are_not_there(monkeypa
     for asked in ([*range(40)], [7, 50, 51], [*range(50, 60), 9, *range(60, 70)], [*range(29, 4, -1), 99]):
         keys = wide_batch([(number, "") for number in asked])
         whole = pa.Table.from_batches([view.get_aligned(keys)])
+        is_there, rows = view.get(keys)
         with monkeypatch.context() as patch:
             shrink_arrow(patch)
             parts = list(view.get_aligned_parts(keys))
+            pairs = list(view.get_parts(keys))
         assert pa.Table.from_batches(parts).equals(whole)
-        assert all(part.nbytes <= 700 for part in parts)
+        assert np.concatenate([mask for mask, _ in pairs]).tolist() == is_there.tolist()
+        assert all(mask.sum() == found.num_rows for mask, found in pairs)
+        assert pa.Table.from_batches([found for _, found in pairs]).equals(pa.Table.from_batches([rows]))
+        assert all(part.nbytes <= 700 for part in (*parts, *(found for _, found in pairs)))
 
 
 def test_rows_of_a_hot_key_are_not_copied_to_be_read():

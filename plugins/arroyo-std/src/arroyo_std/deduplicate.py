@@ -20,11 +20,12 @@ from arroyo_core.api import (
     Watermark,
 )
 from arroyo_core.api.units import format_duration_us
-from arroyo_core.api.updating import interleave_updates, make_updates, refuse_updating, row_ids, with_updating
+from arroyo_core.api.updating import make_updates, refuse_updating, row_ids, with_updating
 from arroyo_core.errors import ConfigError
 from arroyo_core.state import ColumnRules, timestamp_table_config
-from arroyo_std.aggregates.groups import Codes, Groups
+from arroyo_std.aggregates.groups import Codes, Groups, Mask
 from arroyo_std.columns import check_column, check_unique
+from arroyo_std.large_rows import interleave
 from arroyo_std.row_values import is_nested, plain_rows, plain_schema
 from arroyo_std.setting_texts import names_text
 from arroyo_std.windows.times import Times, times_us
@@ -170,22 +171,40 @@ class Deduplicate(ArrowOperator):
     ) -> None:
         rows = np.sort(chosen_rows(batch, self._settings.keys, times, takes_last=True))
         chosen = plain_rows(batch.take(pa.array(rows)), self._state.schema)
-        is_known, former = self._view.get(chosen)
+        start = kept = 0
+        # Rows that were kept may be wider than those that come: one batch need not hold them.
+        for is_known, former in self._view.get_parts(chosen):
+            end = start + len(is_known)
+            some_times = None if times is None else times[rows[start:end]]
+            kept += self._replace(chosen.slice(start, end - start), some_times, is_known, former, collector)
+            start = end
+        if kept < batch.num_rows:
+            ctx.count("duplicates", batch.num_rows - kept)
+
+    def _replace(
+        self,
+        chosen: pa.RecordBatch,
+        times: Times | None,
+        is_known: Mask,
+        former: pa.RecordBatch,
+        collector: ArrowCollector,
+    ) -> int:
+        """Keep rows in the place of former ones, unless these are later; returns how many."""
         if times is not None and former.num_rows:
-            is_older = np.zeros(len(rows), dtype=np.bool_)
-            is_older[is_known] = times[rows][is_known] < times_us(former.column(self._time_column))
+            is_older = np.zeros(chosen.num_rows, dtype=np.bool_)
+            is_older[is_known] = times[is_known] < times_us(former.column(self._time_column))
             former = former.filter(pa.array(~is_older[is_known]))
             chosen, is_known = chosen.filter(pa.array(~is_older)), is_known[~is_older]
-        if chosen.num_rows < batch.num_rows:
-            ctx.count("duplicates", batch.num_rows - chosen.num_rows)
         if chosen.num_rows == 0:
-            return
+            return 0
         self._view.upsert(chosen)
         ids = row_ids(chosen, self._settings.keys)
         appends = make_updates(chosen, is_retract=False, ids=ids)
         retracts = make_updates(former, is_retract=True, ids=ids.filter(pa.array(is_known)))
         places = np.arange(chosen.num_rows)
-        collector.collect(interleave_updates(retracts, appends, retract_ranks=places[is_known], append_ranks=places))
+        for changes in interleave(retracts, appends, retract_ranks=places[is_known], append_ranks=places):
+            collector.collect(changes)
+        return int(chosen.num_rows)
 
     def _timely(self, batch: pa.RecordBatch, ctx: OperatorContext) -> tuple[pa.RecordBatch, Times | None]:
         """The rows that are not late, and their event times."""

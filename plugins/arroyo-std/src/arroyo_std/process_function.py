@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from arroyo_core.api import ArrowCollector, ArroyoSchema, ExpiringTimeKeyState, LastKeyValueState, OperatorContext
 from arroyo_std.aggregates.groups import Groups
+from arroyo_std.large_rows import concat, split_groups
 from arroyo_std.ranking import ranks_in_groups
 from arroyo_std.windows.times import TIME_TYPE, Times, times_us
 
@@ -112,11 +113,14 @@ class Timers:
 
     def fire(self, until_us: int, call: OnDue, *, is_final: bool) -> None:
         """Call `call` with the timers up to this time, each key at most once per call, its earliest timer first."""
-        due = self._take(until_us)
+        taken = self._take(until_us)
         self._firing_us, self._is_final = until_us, is_final
         try:
-            while due is not None and due.num_rows:
-                due = self._fire_rounds(due, call)
+            # All timers of a key at once, of all keys unless these are large.
+            for parts in split_groups([taken], [self._keys]) if taken else ():
+                due: pa.RecordBatch | None = concat(parts[0])
+                while due is not None and due.num_rows:
+                    due = self._fire_rounds(due, call)
         finally:
             self._firing_us, self._is_final = None, False
 
@@ -141,21 +145,20 @@ class Timers:
             start = end
             if self._set_meanwhile:
                 added, self._set_meanwhile = self._set_meanwhile, []
-                return pa.concat_batches([due.slice(start), *added])
+                return concat([due.slice(start), *added])
         return None
 
-    def _take(self, until_us: int) -> pa.RecordBatch | None:
+    def _take(self, until_us: int) -> list[pa.RecordBatch]:
         earliest_us = self._view.get_min_time()
         if earliest_us is None or earliest_us > until_us:
-            return None
-        rows = self._view.take_before(until_us + 1)
-        if rows is None:
-            return None
-        is_due = times_us(rows.column(TIMER_AT)) <= until_us
-        if not is_due.all():
-            self._view.insert_batch(rows.filter(pa.array(~is_due)))
-            rows = rows.filter(pa.array(is_due))
-        return rows
+            return []
+        due = []
+        for rows in self._view.take_parts_before(until_us + 1):
+            is_due = times_us(rows.column(TIMER_AT)) <= until_us
+            if not is_due.all():
+                self._view.insert_batch(rows.filter(pa.array(~is_due)))
+            due.append(rows.filter(pa.array(is_due)))
+        return due
 
 
 def timer_schema(key_fields: list[pa.Field]) -> ArroyoSchema:

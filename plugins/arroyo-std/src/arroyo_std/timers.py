@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from arroyo_core.api import ArroyoSchema, ExpiringTimeKeyState
 from arroyo_std.aggregates.groups import Groups
+from arroyo_std.large_rows import merge_groups
 
 Times = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -38,6 +39,7 @@ class KeyTimers:
     def __init__(self, view: ExpiringTimeKeyState, schema: ArroyoSchema, *, grid_us: int) -> None:
         self._view = view
         self._schema = schema
+        self._keys = schema.key_columns or ()
         self._grid_us = max(grid_us, 1)
 
     def schedule(self, keys: Sequence[pa.Array], *, due_us: Times, current_us: Times, is_wanted: Mask) -> Times:
@@ -59,10 +61,10 @@ class KeyTimers:
         earliest_us = self._view.get_min_time()
         return earliest_us is not None and earliest_us <= until_us
 
-    def take_due(self, until_us: int) -> pa.RecordBatch | None:
-        """Remove the timers up to this time; each of their keys once, or None if there are none."""
-        rows = self._view.take_before(until_us + 1)
-        if rows is None:
-            return None
-        groups = Groups.of_columns([rows.column(key) for key in self._schema.key_columns or ()], rows.num_rows)
+    def take_due(self, until_us: int) -> Iterator[pa.RecordBatch]:
+        """Remove the timers up to this time, and return each of their keys once, in as few batches as can hold them."""
+        return merge_groups(self._view.take_parts_before(until_us + 1), self._keys, self._distinct)
+
+    def _distinct(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        groups = Groups.of_columns([rows.column(key) for key in self._keys], rows.num_rows)
         return rows if groups.count == rows.num_rows else rows.take(pa.array(groups.first_rows()))

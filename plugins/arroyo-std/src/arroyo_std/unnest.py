@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 from arroyo_core.api import ArrowCollector, ArrowOperator, ArroyoSchema, DisplayableOperator, OperatorContext
 from arroyo_core.errors import ConfigError
 from arroyo_std.columns import check_column, derive_stream, nearest
+from arroyo_std.large_rows import take_batches
 
-#: Output batches are cut near this size, however long the lists are; one row's list is never cut.
+#: Output batches are cut near this size, however long the lists are; one row's list is cut only where rows are wide.
 MAX_BATCH_ROWS = 65_536
 
 
@@ -59,7 +60,8 @@ class Unnest(ArrowOperator):
             collector.collect(self._unnest_struct(batch, schema))
             return
         for part in self._slices(batch):
-            collector.collect(self._unnest_list(part, schema))
+            for rows in self._unnest_list(part, schema):
+                collector.collect(rows)
 
     def _struct_fields(self, found: pa.DataType) -> list[pa.Field]:
         if self._is_outer:
@@ -111,7 +113,8 @@ class Unnest(ArrowOperator):
         """How many rows each list becomes."""
         return np.maximum(lengths, 1) if self._is_outer else lengths
 
-    def _unnest_list(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    def _unnest_list(self, batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """One batch; several where the other columns are so wide that it would be large."""
         lists = batch.column(self._column)
         lengths = _lengths(lists)
         counts = self._counts(lengths)
@@ -127,8 +130,15 @@ class Unnest(ArrowOperator):
         if self._ordinality:
             new_columns.append(pa.array(places + 1, pa.int64(), mask=has_no_element))
         position = batch.schema.names.index(self._column)
-        taken = batch.drop_columns([self._column]).take(pa.array(rows)).columns if batch.num_columns > 1 else []
-        return pa.RecordBatch.from_arrays([*taken[:position], *new_columns, *taken[position:]], schema=schema)
+        if batch.num_columns == 1:
+            yield pa.RecordBatch.from_arrays(new_columns, schema=schema)
+            return
+        done = 0
+        for part in take_batches(batch.drop_columns([self._column]), rows):
+            own = [column.slice(done, part.num_rows) for column in new_columns]
+            done += part.num_rows
+            taken = part.columns
+            yield pa.RecordBatch.from_arrays([*taken[:position], *own, *taken[position:]], schema=schema)
 
 
 def _is_list(data_type: pa.DataType) -> bool:

@@ -385,7 +385,10 @@ class LastValueMachine(TableMachine):
             aligned = view.get_aligned(part).column("v").to_pylist()
             assert aligned == [live[key][2] if key in live else None for key in asked]
             parts = view.get_aligned_parts(part)
-            assert [value for found in parts for value in found.column("v").to_pylist()] == aligned
+            assert [value for some in parts for value in some.column("v").to_pylist()] == aligned
+            pairs = list(view.get_parts(part))
+            assert [value for some, _ in pairs for value in some.tolist()] == mask.tolist()
+            assert [row for _, some in pairs for row in rows_of(some)] == rows_of(found)
 
     def contents(self, managers: list[TableManager], watermark_us: int | None) -> Any:
         found = []

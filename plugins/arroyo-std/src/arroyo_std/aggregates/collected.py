@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from arroyo_std.aggregates.function import Aggregate, Rows, States
 from arroyo_std.aggregates.groups import Codes, Groups
 from arroyo_std.aggregates.lists import flatten, gather, lengths_of, tally
+from arroyo_std.large_rows import concat, join_arrays, take_batches
 
 
 class Multiset(Aggregate):
@@ -45,7 +46,7 @@ class Multiset(Aggregate):
         kept, (*columns, counts) = flatten(states)
         gone, (*gone_columns, gone_counts) = flatten(others)
         codes = np.concatenate([kept, gone])
-        joined = [pa.concat_arrays([left, right]) for left, right in zip(columns, gone_columns, strict=True)]
+        joined = [join_arrays([left, right]) for left, right in zip(columns, gone_columns, strict=True)]
         both = np.concatenate([counts.to_numpy(), -gone_counts.to_numpy()])
         return self._gather(*tally(Groups(codes, len(states[0]), has_empty=True), joined, both))
 
@@ -159,9 +160,22 @@ class Recomputed(Aggregate):
     def finish(self, states: States) -> pa.Array:
         parents, (*columns, counts) = flatten(states)
         rows = np.repeat(np.arange(len(parents)), np.maximum(counts.to_numpy(), 0))
-        places = pa.array(rows)
-        taken = dict(zip([*self._columns, self._TIME], (column.take(places) for column in columns), strict=True))
-        times_us = taken[self._TIME].to_numpy()
-        again = Rows(taken, times_us, np.arange(len(rows)))
-        groups = Groups(parents[rows], len(states[0]), has_empty=True)
-        return self._inner.finish(self._inner.partial(again, groups))
+        values = pa.RecordBatch.from_arrays(columns, names=[*self._columns, self._TIME])
+        found: States | None = None
+        done = 0
+        # Values that are there many times may be more than a batch can hold: then they come in several.
+        for part in take_batches(values, rows):
+            end = done + part.num_rows
+            taken = dict(zip(part.schema.names, part.columns, strict=True))
+            again = Rows(taken, taken[self._TIME].to_numpy(), np.arange(done, end))
+            groups = Groups(parents[rows[done:end]], len(states[0]), has_empty=True)
+            more = self._inner.partial(again, groups)
+            found = more if found is None else self._joined(found, more)
+            done = end
+        return self._inner.finish(found or [])
+
+    def _joined(self, left: States, right: States) -> States:
+        """The states of the same groups of some rows and of others as one."""
+        names = [name for name, _ in self._inner.state_fields()]
+        both = concat([pa.RecordBatch.from_arrays(states, names=names) for states in (left, right)])
+        return self._inner.merge(both.columns, Groups(np.tile(np.arange(len(left[0])), 2), len(left[0])))

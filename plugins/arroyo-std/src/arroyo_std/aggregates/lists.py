@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from arroyo_std.aggregates.groups import Codes, Groups, combine_codes, encode_values, order_by_code
+from arroyo_std.large_rows import TooLargeError, take_values
 
 
 def lengths_of(lists: pa.Array) -> Codes:
@@ -30,12 +32,17 @@ def gather(groups: Groups, columns: Sequence[pa.Array]) -> list[pa.Array]:
     if len(codes) and not bool((codes[:-1] <= codes[1:]).all()):
         order = pa.array(order_by_code(codes, groups.count))
         columns = [column.take(order) for column in columns]
+    if len(codes) > np.iinfo(np.int32).max:
+        raise TooLargeError(f"lists of {len(codes):,} values are needed at once, and 32-bit offsets count 2 billion")
     offsets = pa.array(np.concatenate([[0], np.cumsum(groups.sizes())]).astype(np.int32))
     return [pa.ListArray.from_arrays(offsets, column) for column in columns]
 
 
-def tally(groups: Groups, columns: Sequence[pa.Array], counts: Codes) -> tuple[Groups, list[pa.Array], Codes]:
-    """Equal values of one group as one row, with the sum of their counts; those that sum to zero go."""
+def tally(groups: Groups, columns: Sequence[Any], counts: Codes) -> tuple[Groups, list[pa.Array], Codes]:
+    """Equal values of one group as one row, with the sum of their counts; those that sum to zero go.
+
+    Columns may be chunked, and then be larger than an array; raises `TooLargeError` if the result is.
+    """
     codes, count = groups.codes, groups.count
     for place, column in enumerate(columns):
         codes, count = combine_codes(codes, *encode_values(column), is_dense=place > 0)
@@ -45,5 +52,5 @@ def tally(groups: Groups, columns: Sequence[pa.Array], counts: Codes) -> tuple[G
     rows = distinct.first_rows()
     if not summed.all():
         rows, summed = rows[summed != 0], summed[summed != 0]
-    places = pa.array(rows)
-    return Groups(groups.codes[rows], groups.count, has_empty=True), [each.take(places) for each in columns], summed
+    taken = [take_values(each, rows) for each in columns]
+    return Groups(groups.codes[rows], groups.count, has_empty=True), taken, summed

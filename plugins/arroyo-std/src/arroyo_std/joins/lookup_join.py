@@ -22,7 +22,7 @@ from arroyo_core.api.updating import UPDATING_META
 from arroyo_core.errors import ConfigError, DataError, ExternalError
 from arroyo_std.joins.layout import LEFT, RIGHT, JoinLayout, JoinSettings
 from arroyo_std.joins.lookup_table import PROCESS_CACHE, LookupIndex
-from arroyo_std.joins.pairs import shared_codes
+from arroyo_std.joins.pairs import pairs_at_once, shared_codes
 from arroyo_std.joins.timed import emit
 
 
@@ -113,11 +113,9 @@ class LookupJoin(ArrowOperator):
         keys = [rows.column(name) for name in side.keys]
         table_keys = self._layout.sides[RIGHT].keys
         has_match = np.zeros(rows.num_rows, dtype=np.bool_)
-        for mine, theirs in index.find(keys).chunks():
-            left, right = pa.array(mine), pa.array(theirs)
-            wanted, found = shared_codes(
-                [key.take(left) for key in keys], [index.rows.column(key).take(right) for key in table_keys]
-            )
+        for mine, theirs in index.find(keys).chunks(pairs_at_once(rows, index.rows)):
+            left = pa.array(mine)
+            wanted, found = shared_codes([key.take(left) for key in keys], index.take(table_keys, theirs))
             # Rows of the table have no NULL keys, so no NULL is equal to any.
             is_same = wanted == found
             if not is_same.all():

@@ -16,9 +16,11 @@ from arroyo_core.api.hashing import Hashes, hash_columns
 from arroyo_core.api.policy import current_policy
 from arroyo_core.api.units import format_bytes
 from arroyo_core.errors import ConfigError, DataError, ExternalError
+from arroyo_core.state import take_in_parts
 from arroyo_std.columns import check_column, check_unique, nearest, normal_type
-from arroyo_std.joins.layout import Mask
+from arroyo_std.joins.layout import Mask, Rows
 from arroyo_std.joins.pairs import Ranges
+from arroyo_std.large_rows import batches_of, shrink, take
 
 #: Tables that one process keeps; the one that was read first goes.
 CACHED_TABLES = 16
@@ -97,7 +99,7 @@ class TableSource(LookupTable):
                     "raise it, or take fewer columns"
                 )
             batches.append(batch)
-        return pa.Table.from_batches(batches, schema=dataset.schema).combine_chunks()
+        return pa.Table.from_batches(batches, schema=dataset.schema)
 
     def _dataset(self) -> Any:
         import fsspec
@@ -141,14 +143,22 @@ class LookupIndex:
     """Rows of a table sorted by the hash of their keys; rows with a NULL key are left out."""
 
     def __init__(self, table: pa.Table, keys: Sequence[str]) -> None:
-        rows = pa.RecordBatch.from_arrays(
-            [_one_chunk(column) for column in table.columns], schema=table.schema.remove_metadata()
-        )
-        hashes = hash_columns([rows.column(key) for key in keys])
-        kept = np.flatnonzero(~_has_null(rows, keys))
+        rows = shrink(table.replace_schema_metadata(None))
+        parts = batches_of(rows)
+        hashes = np.concatenate([hash_columns([part.column(key) for key in keys]) for part in parts])
+        has_null = np.concatenate([_has_null(part, keys) for part in parts])
+        kept = np.flatnonzero(~has_null)
         order = kept[np.argsort(hashes[kept], kind="stable")]
-        self.rows = rows.take(pa.array(order))
+        #: In a batch, or in a table where one could not hold them.
+        self.rows = take(rows, order)
         self._hashes: Hashes = hashes[order]
+
+    def take(self, names: Sequence[str], numbers: Rows) -> list[Any]:
+        """Some columns of some rows, in any order and any number of times."""
+        if isinstance(self.rows, pa.Table):
+            return list(take_in_parts(self.rows.select(names), numbers).columns)
+        wanted = pa.array(numbers)
+        return [self.rows.column(name).take(wanted) for name in names]
 
     def find(self, columns: Sequence[pa.Array]) -> Ranges:
         """For each key the rows of the same hash, which are rows of the same key but for one in many billions."""
@@ -244,7 +254,3 @@ def _has_null(rows: pa.RecordBatch, keys: Sequence[str]) -> Mask:
     for key in keys:
         found |= rows.column(key).is_null().to_numpy(zero_copy_only=False)
     return found
-
-
-def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

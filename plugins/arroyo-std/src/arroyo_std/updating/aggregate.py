@@ -34,7 +34,8 @@ from arroyo_std.aggregates.registry import AggregateSpec
 from arroyo_std.row_values import TAKEN_BACK
 from arroyo_std.setting_texts import aggregate_texts, names_text
 from arroyo_std.timers import KeyTimers
-from arroyo_std.updating.store import IS_RETRACT, Delta, UpdatingLayout, UpdatingStore
+from arroyo_std.updating.layout import IS_RETRACT, UpdatingLayout
+from arroyo_std.updating.store import Delta, UpdatingStore
 from arroyo_std.windows.progress import NEVER_US
 from arroyo_std.windows.times import Times, times_us
 from arroyo_std.windows.windowed import OUTPUT_ROWS, UNLIMITED
@@ -83,7 +84,8 @@ class DeltaReader:
         self._arrivals += rows.num_rows
         states = self._layout.plan.partial(rows, groups, times_us=self._times(rows), arrivals=arrivals)
         first = pa.array(groups.first_rows())
-        return Delta([key.take(first) for key in keys], states, is_distinct=True)
+        columns = [*(key.take(first) for key in keys), *states]
+        return Delta(pa.RecordBatch.from_arrays(columns, schema=self._layout.delta), is_distinct=True)
 
     def _times(self, rows: pa.RecordBatch) -> Times:
         """Event times, for `first` and `last`; before all others where there is none."""
@@ -113,8 +115,7 @@ class PartialDeltas(ArrowOperator):
 
     def process_batch(self, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector) -> None:
         for is_retract, delta in self._deltas.read(batch):
-            flags = pa.array(np.full(len(delta), is_retract))
-            columns = [*delta.keys, *delta.states, flags]
+            columns = [*delta.rows.columns, pa.array(np.full(delta.rows.num_rows, is_retract))]
             collector.collect(pa.RecordBatch.from_arrays(columns, schema=self._layout.partial.schema))
 
 
@@ -212,12 +213,12 @@ class UpdatingAggregate(ArrowOperator):
 
     def process_batch(self, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector) -> None:
         if self._deltas is None:
-            keys, flags = len(self._started.keys), batch.column(IS_RETRACT)
+            flags = batch.column(IS_RETRACT)
             for is_retract in (False, True):
                 rows = batch.filter(flags if is_retract else pc.invert(flags))
                 if rows.num_rows:
-                    delta = Delta(list(rows.columns[:keys]), list(rows.columns[keys:-1]))
-                    self.store.add(delta, is_retract=is_retract)
+                    states = pa.RecordBatch.from_arrays(rows.columns[:-1], schema=self._started.delta)
+                    self.store.add(Delta(states), is_retract=is_retract)
             return
         for is_retract, delta in self._deltas.read(batch):
             self.store.add(delta, is_retract=is_retract)
@@ -250,13 +251,11 @@ class UpdatingAggregate(ArrowOperator):
     def _flush(self, ctx: OperatorContext, collector: ArrowCollector) -> None:
         now_us = ctx.clock.now_us()
         self._flushed_us = now_us
-        changes = self.store.flush(now_us)
-        if changes is not None:
+        for changes in self.store.flush(now_us):
             if changes.unknown_retractions:
                 ctx.count("unknown_retractions", changes.unknown_retractions)
             _send(changes.rows, collector)
-        expired = self.store.expire(now_us)
-        if expired is not None:
+        for expired in self.store.expire(now_us):
             ctx.count("expired_keys", expired.num_rows)
             _send(expired, collector)
 

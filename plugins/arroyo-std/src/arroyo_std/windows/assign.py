@@ -10,8 +10,10 @@ import pyarrow as pa
 from arroyo_core.api import ArrowCollector, ArrowOperator, ArroyoSchema, DisplayableOperator, OperatorContext
 from arroyo_core.api.units import format_duration_us
 from arroyo_core.errors import ConfigError
+from arroyo_std.aggregates.groups import Mask
+from arroyo_std.large_rows import take_batches
 from arroyo_std.windows.layout import WINDOW_COLUMNS, WINDOW_TIME
-from arroyo_std.windows.times import TIME_TYPE, times_us
+from arroyo_std.windows.times import TIME_TYPE, Times, times_us
 from arroyo_std.windows.tumbling import Grid
 
 
@@ -56,15 +58,25 @@ class AssignWindow(ArrowOperator):
     def process_batch(self, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector) -> None:
         grid = self._grid
         windows = grid.size_us // grid.slide_us
-        if windows > 1:
-            batch = batch.take(pa.array(np.repeat(np.arange(batch.num_rows), windows)))
         times = batch.column(self._time_column)
         no_time = times.is_null().to_numpy(zero_copy_only=False) if times.null_count else None
         starts = grid.bins(times_us(times.fill_null(0) if times.null_count else times))
-        if windows > 1:
-            # A row's windows, the earliest first.
-            before = np.arange(windows - 1, -1, -1, dtype=np.int64) * grid.slide_us
-            starts = starts - np.tile(before, batch.num_rows // windows)
-        moments = (starts, starts + grid.size_us, starts + grid.size_us - 1)
+        if windows == 1:
+            self._collect(batch, starts, no_time, collector)
+            return
+        numbers = np.repeat(np.arange(batch.num_rows), windows)
+        # A row's windows, the earliest first.
+        before = np.arange(windows - 1, -1, -1, dtype=np.int64) * grid.slide_us
+        starts = starts[numbers] - np.tile(before, batch.num_rows)
+        no_time = None if no_time is None else no_time[numbers]
+        done = 0
+        # Wide rows of many windows come in several batches.
+        for part in take_batches(batch, numbers):
+            own = slice(done, done + part.num_rows)
+            self._collect(part, starts[own], None if no_time is None else no_time[own], collector)
+            done += part.num_rows
+
+    def _collect(self, rows: pa.RecordBatch, starts: Times, no_time: Mask | None, collector: ArrowCollector) -> None:
+        moments = (starts, starts + self._grid.size_us, starts + self._grid.size_us - 1)
         window = [pa.array(values, pa.int64(), mask=no_time).cast(TIME_TYPE) for values in moments]
-        collector.collect(pa.RecordBatch.from_arrays([*batch.columns, *window], schema=self._output))
+        collector.collect(pa.RecordBatch.from_arrays([*rows.columns, *window], schema=self._output))

@@ -9,10 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from arroyo_core.api import ExpiringTimeKeyState
-from arroyo_core.state import cut_rows
-from arroyo_std import large_rows
 from arroyo_std.aggregates.groups import Groups
-from arroyo_std.large_rows import concat, is_large, split_groups
+from arroyo_std.large_rows import merge_groups, merge_parts
 from arroyo_std.windows.layout import WINDOW_START, WindowLayout
 from arroyo_std.windows.times import Times, times_us
 
@@ -79,7 +77,7 @@ class BinStore:
         """Remove the bins that start before `time_us`, and return them merged: oldest first, unless they are large."""
         parts = [*self._view.take_parts_before(time_us), *self._take_pending_before(time_us)]
         self._forget(time_us)
-        for rows in self._merge_all(parts):
+        for rows in self.merge_all(parts):
             yield _Run.of(rows).rows
 
     def starts(self) -> list[int]:
@@ -112,38 +110,21 @@ class BinStore:
         for rows in fresh:
             self._view.insert_batch(rows)
 
-    def merge(self, parts: Sequence[pa.RecordBatch], names: Sequence[str] | None = None) -> pa.RecordBatch:
-        """One row for each value of the columns `names`, keys and bins by default.
-
-        Where one batch could not hold all rows, they are merged some at a time; raises `DataError` if even the result
-        is too large.
-        """
-        names = self._group_columns if names is None else names
-        if not is_large(parts):
-            return self._merge_rows(concat(parts), names)
-        half = large_rows.BATCH_BYTES // 2
-        held: list[pa.RecordBatch] = []
-        fresh_bytes = 0
-        for part in cut_rows(pa.Table.from_batches(parts), half):
-            if fresh_bytes + part.nbytes > half and held:
-                held, fresh_bytes = [self._merge_rows(concat(held), names)], 0
-            held += part.to_batches()
-            fresh_bytes += part.nbytes
-        return self._merge_rows(concat(held), names)
+    def merge(self, parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+        """One row for each key and bin; raises `DataError` if a batch cannot hold them."""
+        return merge_parts(parts, self._merge_rows)
 
     def merge_keys(self, parts: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """One row per key, whatever its bins, in as few batches as can hold them."""
-        return self._merge_groups(parts, self._layout.keys)
+        keys = self._layout.keys
+        return merge_groups(parts, keys, lambda rows: self._merge_rows(rows, keys))
 
-    def _merge_groups(self, parts: Sequence[pa.RecordBatch], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The same as `merge` in as few batches as can hold all rows; none for none."""
-        for found in split_groups([parts], [names]) if parts else ():
-            yield self.merge(found[0], names)
+    def merge_all(self, parts: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
+        """One row for each key and bin, in as few batches as can hold them; none for none."""
+        return list(merge_groups(parts, self._group_columns, self._merge_rows))
 
-    def _merge_all(self, parts: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
-        return list(self._merge_groups(parts, self._group_columns))
-
-    def _merge_rows(self, rows: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+    def _merge_rows(self, rows: pa.RecordBatch, names: Sequence[str] | None = None) -> pa.RecordBatch:
+        names = self._group_columns if names is None else names
         groups = Groups.of_columns([rows.column(name) for name in names], rows.num_rows)
         if groups.count == rows.num_rows:
             return rows
@@ -157,11 +138,11 @@ class BinStore:
         starts = np.unique(np.concatenate([_starts(rows) for rows in fresh]))
         crowded = starts[self._view.count_parts(starts) >= MERGE_PARTS // 2]
         parts = self._view.expire_timestamps(crowded)
-        return self._merge_all([*fresh, *parts]) if parts else fresh
+        return self.merge_all([*parts, *fresh]) if parts else fresh
 
     def _merge_pending(self) -> None:
         if len(self._pending) > 1:
-            self._set_pending([_Run.of(rows) for rows in self._merge_all([run.rows for run in self._pending])])
+            self._set_pending([_Run.of(rows) for rows in self.merge_all([run.rows for run in self._pending])])
             self._merged_bytes = self._pending_bytes
 
     def _take_pending_before(self, time_us: int) -> list[pa.RecordBatch]:
@@ -180,7 +161,7 @@ class BinStore:
     def _read_table(self, starts: Sequence[int]) -> list[pa.RecordBatch]:
         for start in starts:
             if start not in self._cache:
-                self._cache[start] = self._merge_all(self._view.get_batches(start))
+                self._cache[start] = self.merge_all(self._view.get_batches(start))
         return [rows for start in starts for rows in self._cache[start]]
 
     def _forget(self, time_us: int) -> None:

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from arroyo_core.api import (
     ArrowCollector,
@@ -16,8 +17,9 @@ from arroyo_core.api import (
     Registry,
 )
 from arroyo_core.api.units import format_duration_us
-from arroyo_core.api.updating import interleave_updates, make_updates, row_ids, with_updating
-from arroyo_std.aggregates.groups import Groups
+from arroyo_core.api.updating import make_updates, row_ids, with_updating
+from arroyo_std.aggregates.groups import Codes, Groups
+from arroyo_std.large_rows import concat, interleave, is_large, join_rows, split_groups
 from arroyo_std.updating.changes import same_rows
 from arroyo_std.windows.bins import MERGE_BYTES
 from arroyo_std.windows.layout import WINDOW_COLUMNS, WINDOW_START, WindowLayout
@@ -73,7 +75,7 @@ class EarlyTumblingWindow(TumblingWindow):
         self._unsent.append(rows)
         self._unsent_bytes += rows.nbytes
         if self._unsent_bytes > 2 * self._merged_bytes + MERGE_BYTES:
-            self._set_unsent(self.store.merge(self._unsent))
+            self._set_unsent(self.store.merge_all(self._unsent))
 
     def fire(self, layout: WindowLayout, *, until_us: int, progress: FiringProgress) -> Iterator[pa.RecordBatch]:
         before_us = floor_time(until_us, self._grid.size_us, self._grid.offset_us)
@@ -89,35 +91,41 @@ class EarlyTumblingWindow(TumblingWindow):
         """What has changed in windows that start before this time, or in all, which joins what was sent."""
         if not self._unsent:
             return
-        fresh = self.store.merge(self._unsent)
+        fresh = self.store.merge_all(self._unsent)
+        self._set_unsent([])
         if before_us is not None:
-            is_due = times_us(fresh.column(WINDOW_START)) < before_us
-            self._set_unsent(fresh.filter(pa.array(~is_due)))
-            fresh = fresh.filter(pa.array(is_due))
-        else:
-            self._set_unsent(None)
-        if fresh.num_rows:
-            yield self._compare(layout, fresh)
-            self.store.add(fresh)
+            are_due = [pa.array(times_us(rows.column(WINDOW_START)) < before_us) for rows in fresh]
+            self._set_unsent([rows.filter(pc.invert(mask)) for rows, mask in zip(fresh, are_due, strict=True)])
+            fresh = [rows.filter(mask) for rows, mask in zip(fresh, are_due, strict=True)]
+        starts = [times_us(rows.column(WINDOW_START)) for rows in fresh if rows.num_rows]
+        if not starts:
+            return
+        names = [*layout.keys, WINDOW_START]
+        stored = self.store.read(np.unique(np.concatenate(starts)).tolist())
+        for some, known in split_groups([fresh, stored], [names, names]):
+            for rows in some:
+                if rows.num_rows:
+                    yield from self._compare(layout, rows, known)
+                    self.store.add(rows)
 
-    def _compare(self, layout: WindowLayout, fresh: pa.RecordBatch) -> pa.RecordBatch:
+    def _compare(
+        self, layout: WindowLayout, fresh: pa.RecordBatch, stored: Sequence[pa.RecordBatch]
+    ) -> Iterator[pa.RecordBatch]:
         """The old results of the groups of `fresh`, each with the new one behind it, where they differ."""
         names = [*layout.keys, WINDOW_START]
-        stored = self.store.read(np.unique(times_us(fresh.column(WINDOW_START))).tolist())
-        # Every row of `fresh` is a group, and they come first: its number is that of its row.
-        rows = pa.concat_batches([fresh, *stored])
-        groups = Groups.of_columns([rows.column(name) for name in names], rows.num_rows)
-        is_known = groups.codes[fresh.num_rows :] < fresh.num_rows
-        codes = groups.codes[fresh.num_rows :][is_known]
-        known = rows.slice(fresh.num_rows).filter(pa.array(is_known))
-        was_sent = np.zeros(fresh.num_rows, dtype=np.bool_)
-        was_sent[codes] = True
-        sent = np.flatnonzero(was_sent)
-        both = pa.concat_batches([fresh, known])
-        all_codes = np.concatenate([np.arange(fresh.num_rows), codes])
-        new_states = layout.plan.merge(layout.states_of(both), Groups(all_codes, fresh.num_rows))
-        places = np.cumsum(was_sent) - 1
-        old_states = layout.plan.merge(layout.states_of(known), Groups(places[codes], len(sent)))
+        parts, codes = _rows_of_groups(fresh, stored, names)
+        if fresh.num_rows > 1 and is_large([fresh, *parts]):
+            half = fresh.num_rows // 2
+            for some in (fresh.slice(0, half), fresh.slice(half)):
+                yield from self._compare(layout, some, parts)
+            return
+        sent, first = np.unique(codes, return_index=True)
+        # Merged, groups are in the order in which they first appear.
+        known = self.store.merge([fresh.slice(0, 0), *parts]).take(pa.array(np.argsort(np.argsort(first))))
+        old_states = layout.states_of(known)
+        # What was there first, as it will be read when this is taken back: the order of a list depends on it.
+        groups = Groups(np.concatenate([sent, np.arange(fresh.num_rows)]), fresh.num_rows)
+        new_states = layout.plan.merge(layout.states_of(concat([known, fresh])), groups)
         new = self._results(layout, fresh, layout.plan.finish(new_states))
         old = self._results(layout, fresh.take(pa.array(sent)), layout.plan.finish_sent(old_states))
         width = len(layout.keys) + len(WINDOW_COLUMNS)
@@ -125,7 +133,7 @@ class EarlyTumblingWindow(TumblingWindow):
         is_same[sent] = same_rows(old.columns[width:], new.take(pa.array(sent)).columns[width:], len(sent))
         back, added = np.flatnonzero(~is_same[sent]), np.flatnonzero(~is_same)
         retracts, appends = old.take(pa.array(back)), new.take(pa.array(added))
-        return interleave_updates(
+        yield from interleave(
             make_updates(retracts, is_retract=True, ids=row_ids(retracts, names)),
             make_updates(appends, is_retract=False, ids=row_ids(appends, names)),
             retract_ranks=sent[back],
@@ -137,6 +145,18 @@ class EarlyTumblingWindow(TumblingWindow):
         keys = [rows.column(key) for key in layout.keys]
         return layout.rows(keys, results, starts_us=starts, ends_us=starts + self._grid.size_us)
 
-    def _set_unsent(self, rows: pa.RecordBatch | None) -> None:
-        self._unsent = [rows] if rows is not None and rows.num_rows else []
+    def _set_unsent(self, parts: Sequence[pa.RecordBatch]) -> None:
+        self._unsent = [rows for rows in parts if rows.num_rows]
         self._unsent_bytes = self._merged_bytes = sum(part.nbytes for part in self._unsent)
+
+
+def _rows_of_groups(
+    fresh: pa.RecordBatch, stored: Sequence[pa.RecordBatch], names: Sequence[str]
+) -> tuple[list[pa.RecordBatch], Codes]:
+    """The stored rows of the groups of `fresh`, of which each row is one, and for each the number of its group."""
+    keys = join_rows([part.select(names) for part in (fresh, *stored)])
+    # Rows of `fresh` come first: the number of a group is that of its row.
+    codes = Groups.of_columns(keys.columns, keys.num_rows).codes[fresh.num_rows :]
+    is_known = codes < fresh.num_rows
+    masks = np.split(is_known, np.cumsum([part.num_rows for part in stored])[:-1]) if stored else []
+    return [part.filter(pa.array(mask)) for part, mask in zip(stored, masks, strict=True)], codes[is_known]

@@ -14,6 +14,7 @@ from arroyo_core.api.units import format_duration_us
 from arroyo_core.state import ColumnRules, timestamp_table_config
 from arroyo_std.aggregates.groups import Groups, Mask
 from arroyo_std.aggregates.partials import partial_schema
+from arroyo_std.large_rows import cut_batches
 from arroyo_std.windows.layout import WINDOW_START, WindowLayout
 from arroyo_std.windows.partial import PartialWindow
 from arroyo_std.windows.progress import FiringProgress
@@ -26,13 +27,14 @@ if TYPE_CHECKING:
     from arroyo_core.state import TableConfig
 
 SESSIONS_TABLE = "s"
+APART_TABLE = "l"
 TIMERS_TABLE = "t"
 #: Of a session on its way through a shuffle: the time of its last row.
 LAST = "_last"
 
 
 def aggregate_sessions(
-    layout: WindowLayout,
+    tables: SessionLayout,
     batch: pa.RecordBatch,
     *,
     times: Times,
@@ -41,6 +43,7 @@ def aggregate_sessions(
     alone: Mask | None = None,
 ) -> tuple[Sessions, Groups]:
     """The sessions of a batch by themselves, and which rows are in each; rows that are `alone` are in no other's."""
+    layout = tables.window
     keys = layout.key_columns(batch)
     by_key = Groups.of_columns(keys, batch.num_rows)
     order, starts = derive_sessions(by_key.codes, times, times, gap_us=gap_us)
@@ -56,7 +59,8 @@ def aggregate_sessions(
     first = np.flatnonzero(starts)
     ends = np.append(first[1:], len(order)) - 1
     places = pa.array(order[first])
-    return Sessions([key.take(places) for key in keys], times[order[first]], times[order[ends]], states), groups
+    taken = [key.take(places) for key in keys]
+    return tables.make(taken, times[order[first]], times[order[ends]], states), groups
 
 
 class PartialSessions(PartialWindow):
@@ -70,6 +74,7 @@ class PartialSessions(PartialWindow):
         fields = [*layout.state.schema, pa.field(LAST, TIME_TYPE), layout.rows_field()]
         super().__init__(name, layout, partial_schema(fields, stream, timestamp_column=WINDOW_START))
         self._gap_us = gap_us
+        self._tables = SessionLayout(layout)
 
     def aggregate(
         self, batch: pa.RecordBatch, ctx: OperatorContext, *, times: Times, arrivals: Times
@@ -78,7 +83,7 @@ class PartialSessions(PartialWindow):
         # Without a watermark here, it is not known what the one there may be.
         alone = times + self._gap_us <= (END_OF_TIME_US if watermark_us is None else watermark_us)
         sessions, groups = aggregate_sessions(
-            self._layout, batch, times=times, arrivals=arrivals, gap_us=self._gap_us, alone=alone
+            self._tables, batch, times=times, arrivals=arrivals, gap_us=self._gap_us, alone=alone
         )
         firsts, lasts = time_array(sessions.firsts_us), time_array(sessions.lasts_us)
         return [*sessions.keys, firsts, *sessions.states, lasts, pa.array(groups.sizes())]
@@ -118,6 +123,14 @@ class SessionWindow(WindowOperator):
                 tables.sessions,
                 column_rules=ColumnRules(owners=layout.plan.column_owners(SESSIONS)),
             ),
+            APART_TABLE: timestamp_table_config(
+                APART_TABLE,
+                "open sessions of keys that have more than a row can hold",
+                timedelta(0),
+                False,
+                tables.apart,
+                column_rules=ColumnRules(owners=layout.plan.column_owners()),
+            ),
             TIMERS_TABLE: timestamp_table_config(
                 TIMERS_TABLE,
                 "when a session of a key may end",
@@ -128,13 +141,13 @@ class SessionWindow(WindowOperator):
         }
 
     def open(self, layout: WindowLayout, ctx: OperatorContext) -> None:
-        tables = SessionLayout(layout)
+        self._tables = SessionLayout(layout)
         manager = ctx.table_manager
         self.store = SessionStore(
-            layout,
-            tables,
+            self._tables,
             gap_us=self._gap_us,
             sessions=manager.get_last_key_value_table(SESSIONS_TABLE),
+            apart=manager.get_key_time_table(APART_TABLE),
             timers=manager.get_expiring_time_key_table(TIMERS_TABLE),
         )
 
@@ -142,7 +155,7 @@ class SessionWindow(WindowOperator):
         return times + self._gap_us
 
     def add(self, layout: WindowLayout, batch: pa.RecordBatch, *, times: Times, arrivals: Times) -> None:
-        sessions, _ = aggregate_sessions(layout, batch, times=times, arrivals=arrivals, gap_us=self._gap_us)
+        sessions, _ = aggregate_sessions(self._tables, batch, times=times, arrivals=arrivals, gap_us=self._gap_us)
         self.store.add(sessions)
 
     def partial(self, inputs: Sequence[ArroyoSchema]) -> ArrowOperator | None:
@@ -156,13 +169,15 @@ class SessionWindow(WindowOperator):
     def add_partials(self, layout: WindowLayout, batch: pa.RecordBatch) -> None:
         keys = batch.columns[: len(layout.keys)]
         states = batch.columns[len(layout.keys) + 1 : -2]
-        self.store.add(Sessions(keys, times_us(batch.columns[len(layout.keys)]), _lasts(batch), states))
+        firsts_us = times_us(batch.columns[len(layout.keys)])
+        self.store.add(self._tables.make(keys, firsts_us, _lasts(batch), states))
 
     def fire(self, layout: WindowLayout, *, until_us: int, progress: FiringProgress) -> Iterator[pa.RecordBatch]:
-        for ended in self.store.take_ended(until_us):
-            yield layout.finish(
-                ended.keys, ended.states, starts_us=ended.firsts_us, ends_us=ended.lasts_us + self._gap_us
-            )
+        for some in self.store.take_ended(until_us):
+            for ended in map(self._tables.of_rows, cut_batches(some.rows)):
+                yield layout.finish(
+                    ended.keys, ended.states, starts_us=ended.firsts_us, ends_us=ended.lasts_us + self._gap_us
+                )
 
     def save(self, epoch: int) -> None:
         self.store.absorb()

@@ -2,37 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
+from arroyo_core.state import take_parts
+from arroyo_std import large_rows
 from arroyo_std.aggregates.groups import Codes, Groups, Mask, order_by_code
 from arroyo_std.aggregates.plan import AggregatePlan
+from arroyo_std.large_rows import Rows, batches_of, concat, join_rows, shrink, take
 from arroyo_std.windows.times import Times
+
+#: The columns between the keys of a session and its states: the times of its first and of its last row.
+TIME_COLUMNS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Sessions:
-    """Some sessions: their keys, the times of their first and last rows, their partial aggregates."""
+    """Some sessions: rows of their keys, the times of their first and last rows, their partial aggregates."""
 
-    keys: list[pa.Array]
-    firsts_us: Times
-    lasts_us: Times
-    states: list[pa.Array]
+    rows: Rows
+    key_count: int
 
     def __len__(self) -> int:
-        return len(self.firsts_us)
+        return int(self.rows.num_rows)
 
-    def take(self, rows: Codes) -> Sessions:
-        places = pa.array(rows)
-        return Sessions(
-            [key.take(places) for key in self.keys],
-            self.firsts_us[rows],
-            self.lasts_us[rows],
-            [state.take(places) for state in self.states],
-        )
+    @property
+    def keys(self) -> list[pa.Array]:
+        return list(self.rows.columns[: self.key_count])
+
+    @property
+    def firsts_us(self) -> Times:
+        return _numbers(self.rows.column(self.key_count))
+
+    @property
+    def lasts_us(self) -> Times:
+        return _numbers(self.rows.column(self.key_count + 1))
+
+    @property
+    def states(self) -> list[pa.Array]:
+        return list(self.rows.columns[self.key_count + TIME_COLUMNS :])
+
+    def take(self, numbers: Codes) -> Sessions:
+        return Sessions(shrink(take(self.rows, numbers)), self.key_count)
 
     def groups(self) -> Groups:
         """Sessions of one key."""
@@ -42,29 +56,52 @@ class Sessions:
 def concat_sessions(parts: Sequence[Sessions]) -> Sessions:
     if len(parts) == 1:
         return parts[0]
-    return Sessions(
-        [pa.concat_arrays(columns) for columns in zip(*(part.keys for part in parts), strict=True)],
-        np.concatenate([part.firsts_us for part in parts]),
-        np.concatenate([part.lasts_us for part in parts]),
-        [pa.concat_arrays(columns) for columns in zip(*(part.states for part in parts), strict=True)],
-    )
+    return Sessions(join_rows([batch for part in parts for batch in batches_of(part.rows)]), parts[0].key_count)
 
 
 def merge_sessions(sessions: Sessions, plan: AggregatePlan, *, gap_us: int) -> Sessions:
-    """Sessions of one key that are less than the gap apart as one; sorted by time within a key."""
+    """Sessions of one key that are less than the gap apart as one; sorted by time within a key.
+
+    Raises `TooLargeError` if a batch cannot hold what a single one is made of.
+    """
     codes = sessions.groups().codes
     order, starts = derive_sessions(codes, sessions.firsts_us, sessions.lasts_us, gap_us=gap_us)
-    ordered = sessions.take(order)
+    if isinstance(sessions.rows, pa.Table):
+        parts = list(_merge_large(sessions, order, starts, plan))
+        return Sessions(join_rows([part for part in parts if part.num_rows]), sessions.key_count)
+    return _merge_sorted(sessions.take(order), starts, plan)
+
+
+def _merge_sorted(ordered: Sessions, starts: Mask, plan: AggregatePlan) -> Sessions:
+    """Rows of a batch as one session from each of the `starts` to the next."""
     if starts.all():
         return ordered
     first = np.flatnonzero(starts)
     places = pa.array(first)
-    return Sessions(
-        [key.take(places) for key in ordered.keys],
-        ordered.firsts_us[first],
-        np.maximum.reduceat(ordered.lasts_us, first),
-        plan.merge(ordered.states, Groups.of_sorted_starts(starts)),
-    )
+    columns = [
+        *(key.take(places) for key in ordered.keys),
+        pa.array(ordered.firsts_us[first]),
+        pa.array(np.maximum.reduceat(ordered.lasts_us, first)),
+        *plan.merge(ordered.states, Groups.of_sorted_starts(starts)),
+    ]
+    return Sessions(pa.RecordBatch.from_arrays(columns, schema=ordered.rows.schema), ordered.key_count)
+
+
+def _merge_large(sessions: Sessions, order: Codes, starts: Mask, plan: AggregatePlan) -> Iterator[pa.RecordBatch]:
+    """As `_merge_sorted`, some rows after the other: a session may go on from one part to the next."""
+    held: list[pa.RecordBatch] = []
+    done = 0
+    for part in take_parts(sessions.rows, order, large_rows.BATCH_BYTES // 2):
+        batch = concat([*held, *part.to_batches()])
+        own = starts[done - len(held) : done + part.num_rows].copy()
+        # What is held is the first of a session, whatever it was made of.
+        own[0] = True
+        merged = _merge_sorted(Sessions(batch, sessions.key_count), own, plan).rows
+        last = merged.num_rows - 1
+        yield merged.slice(0, last)
+        held = [merged.slice(last)]
+        done += part.num_rows
+    yield from held
 
 
 def derive_sessions(codes: Codes, firsts_us: Times, lasts_us: Times, *, gap_us: int) -> tuple[Codes, Mask]:
@@ -102,3 +139,8 @@ def _running_max(codes: Codes, values: Times) -> Times:
     raised = ranks + codes * len(distinct)
     greatest: Times = distinct[np.maximum.accumulate(raised) - codes * len(distinct)]
     return greatest
+
+
+def _numbers(column: pa.Array | pa.ChunkedArray) -> Times:
+    found: Times = column.to_numpy()
+    return found
