@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from arroyo_formats.text.plain_text import iso_timestamps
+from arroyo_formats.text.plain_text import iso_seconds
 
 #: Keeps the text of one part far below the 2 GiB that 32-bit offsets reach.
 PART_ROWS = 16_384
 
-_NEEDS_ESCAPE = r'["\\\x00-\x1f]'
 _CONTROLS = {code: json.dumps(chr(code))[1:-1] for code in range(32)}
 
 
@@ -49,38 +50,59 @@ def _content(text: pa.Array) -> pa.Buffer:
     return data.slice(start, ends[text.offset + len(text)].as_py() - start)
 
 
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """JSON text of the values of a column, null where they are, and what stands around each that is not."""
+
+    values: pa.Array
+    left: str = ""
+    right: str = ""
+
+    def without_nulls(self) -> _Texts:
+        """With the word null for nulls. Where there are none nothing is copied: `left` and `right` stay apart."""
+        return _Texts(pc.fill_null(self.whole(), "null")) if self.values.null_count else self
+
+    def whole(self) -> pa.Array:
+        if not self.left and not self.right:
+            return self.values.cast(pa.large_string())
+        return pc.binary_join_element_wise(*_large([self.left, self.values, self.right]), _scalar(""))
+
+
 def _objects(names: list[str], columns: list[pa.Array], rows: int) -> pa.Array:
     if not columns:
         return pa.array(["{}"] * rows, pa.large_string())
+    # What stands between two values is one literal: each part of the join costs as much as a value.
     parts: list[pa.Array | str] = []
+    before = "{"
     for name, column in zip(names, columns, strict=True):
-        parts.append(f"{',' if parts else '{'}{json.dumps(name)}:")
-        parts.append(_values(column))
-    return pc.binary_join_element_wise(*_large(parts), _scalar("}"), _scalar(""))
+        texts = _texts(column).without_nulls()
+        parts += [f"{before}{json.dumps(name)}:{texts.left}", texts.values]
+        before = f"{texts.right},"
+    return pc.binary_join_element_wise(*_large([*parts, f"{texts.right}}}"]), _scalar(""))
 
 
 def _values(column: pa.Array) -> pa.Array:
     """Each value as JSON text; null where the value is null becomes the word null."""
-    return pc.fill_null(_texts(column).cast(pa.large_string()), "null")
+    return _texts(column).without_nulls().whole()
 
 
-def _texts(column: pa.Array) -> pa.Array:
+def _texts(column: pa.Array) -> _Texts:
     kind = column.type
     if pa.types.is_dictionary(kind):
         return _texts(column.dictionary_decode())
     if pa.types.is_null(kind):
-        return pa.nulls(len(column), pa.large_string())
+        return _Texts(pa.nulls(len(column), pa.large_string()))
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
-        return column.cast(pa.large_string())
+        return _Texts(column.cast(pa.large_string()))
     if pa.types.is_floating(kind):
-        return _floats(column)
+        return _Texts(_floats(column))
     if _is_text(kind):
-        return _quoted(_escaped(column.cast(pa.large_string())))
+        return _Texts(_escaped(column.cast(pa.large_string())), '"', '"')
     if pa.types.is_timestamp(kind):
-        return _quoted(iso_timestamps(column))
+        return _Texts(iso_seconds(column), '"', 'Z"')
     if pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_decimal(kind):
-        return _quoted(column.cast(pa.string()))
-    return _nested(column)
+        return _Texts(column.cast(pa.string()), '"', '"')
+    return _Texts(_nested(column))
 
 
 def _nested(column: pa.Array) -> pa.Array:
@@ -92,7 +114,7 @@ def _nested(column: pa.Array) -> pa.Array:
         if not _is_text(kind.key_type):
             raise TypeError(f"a JSON object has names only, not {kind.key_type}")
         keys, items = _flat(column, column.keys), _flat(column, column.items)
-        entries = pc.binary_join_element_wise(_texts(keys).cast(pa.large_string()), _values(items), _scalar(":"))
+        entries = pc.binary_join_element_wise(_texts(keys).whole(), _values(items), _scalar(":"))
         return _wrapped(column, entries, "{", "}")
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return _wrapped(column, _values(_flat(column, column.values)), "[", "]")
@@ -128,13 +150,9 @@ def _floats(column: pa.Array) -> pa.Array:
     return pc.if_else(pc.is_finite(column), column, pa.scalar(None, column.type)).cast(pa.large_string())
 
 
-def _quoted(texts: pa.Array) -> pa.Array:
-    return pc.binary_join_element_wise(*_large(['"', texts, '"']), _scalar(""))
-
-
 def _escaped(texts: pa.Array) -> pa.Array:
     # Looking is much cheaper than replacing, and most columns need nothing.
-    if not pc.any(pc.match_substring_regex(texts, _NEEDS_ESCAPE)).as_py():
+    if not _needs_escape(texts):
         return texts
     texts = pc.replace_substring(texts, "\\", "\\\\")
     texts = pc.replace_substring(texts, '"', '\\"')
@@ -143,6 +161,12 @@ def _escaped(texts: pa.Array) -> pa.Array:
         if pc.any(pc.match_substring(texts, character)).as_py():
             texts = pc.replace_substring(texts, character, escape)
     return texts
+
+
+def _needs_escape(texts: pa.Array) -> bool:
+    """Whether there is a quote, a backslash or a control character. In UTF-8 no byte of another character is one."""
+    data = np.frombuffer(_content(texts), np.uint8)
+    return bool(len(data) and (data.min() < len(_CONTROLS) or (data == ord('"')).any() or (data == ord("\\")).any()))
 
 
 def _large(parts: list[pa.Array | str]) -> list[pa.Array | pa.Scalar]:

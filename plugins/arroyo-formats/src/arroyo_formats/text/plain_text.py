@@ -11,10 +11,14 @@ def utc_naive(column: pa.Array) -> pa.Array:
     return column.cast(pa.int64()).cast(pa.timestamp(column.type.unit))
 
 
+def iso_seconds(column: pa.Array) -> pa.Array:
+    """Timestamps in UTC as `2026-01-31T23:59:59.123456`, without the `Z` that belongs behind it."""
+    return pc.utf8_replace_slice(utc_naive(column).cast(pa.string()), start=10, stop=11, replacement="T")
+
+
 def iso_timestamps(column: pa.Array) -> pa.Array:
     """Timestamps as `2026-01-31T23:59:59.123456Z`."""
-    text = pc.utf8_replace_slice(utc_naive(column).cast(pa.string()), start=10, stop=11, replacement="T")
-    return pc.binary_join_element_wise(text, "Z", "")
+    return pc.binary_join_element_wise(iso_seconds(column), "Z", "")
 
 
 def to_plain_text(column: pa.Array, name: str) -> tuple[pa.Array, pa.Field]:
