@@ -151,7 +151,10 @@ class Commit:
         session.written_us = self.ctx.clock.now_us()
 
     def _session(self) -> Session:
-        return self.sessions.take(self._key, lambda: Session(self.settings.client, self.identity, self._open_markers))
+        return self.sessions.take(self._key, self._open_session)
+
+    def _open_session(self) -> Session:
+        return Session(self.settings.client, self.identity, self._open_markers, topic=self.settings.topic)
 
     def _open_markers(self) -> MarkerStore:
         if self.settings.progress_topic:

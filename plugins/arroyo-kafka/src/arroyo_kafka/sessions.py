@@ -24,12 +24,14 @@ END_S = 60.0
 class Session:
     """A producer of transactions, and the marker as it has found or written it. One thread uses it at a time."""
 
-    def __init__(self, client: Client, identity: str, markers: Callable[[], MarkerStore]) -> None:
+    def __init__(self, client: Client, identity: str, markers: Callable[[], MarkerStore], *, topic: str) -> None:
+        """`topic` is that of all messages; empty where each has its own."""
         self.marker: Marker | None = None
         #: When it was written last, by the job's clock.
         self.written_us = 0
         self._sender = Sender(client, {"transactional.id": identity})
         try:
+            self._connect(topic)
             # Before the marker is read: from here on no other session can move it and leave this one alive.
             self._sender.producer.init_transactions(CALL_SECONDS)
             self._markers = markers()
@@ -70,6 +72,14 @@ class Session:
     def close(self) -> None:
         self._markers.close()
         self._close_producer()
+
+    def _connect(self, topic: str) -> None:
+        """Wait for a connection: without one `init_transactions` looks for its coordinator again after half a second.
+
+        Twice, because the connection that brings the first answer ends then, and those to the brokers it names begin.
+        """
+        for _ in range(2):
+            self._sender.producer.list_topics(topic or None, timeout=CALL_SECONDS)
 
     def _end(self) -> None:
         from confluent_kafka import KafkaException

@@ -69,7 +69,8 @@ class StagedWriter:
         if not self._waiting:
             return
         if self._stream is None:
-            options = pa.ipc.IpcWriteOptions(compression="zstd")
+            # Each byte is read once, by the driver, which has to keep up with all tasks: fast rather than small.
+            options = pa.ipc.IpcWriteOptions(compression="lz4")
             self._stream = pa.ipc.new_stream(self._out, self._schema, options=options)
         self._stream.write_batch(pa.concat_batches(self._waiting))
         self._waiting.clear()
