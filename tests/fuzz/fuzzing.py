@@ -48,6 +48,8 @@ def main(name: str, seconds: int, folder: Path) -> None:
         f"-rss_limit_mb={MEMORY_MIB}",
         f"-max_len={MAX_INPUT_BYTES}",
         f"-artifact_prefix={folder}/",
+        # From the first on as long as those of the corpus.
+        "-len_control=0",
         "-print_final_stats=1",
     ]
     # The first folder gets what the search finds, the second is only read.

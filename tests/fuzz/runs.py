@@ -34,7 +34,8 @@ class Finding:
 
     @property
     def repeat(self) -> str:
-        return f"python -m tests.fuzz {self.target} --input {self.path.relative_to(ROOT)}"
+        path = self.path.relative_to(ROOT) if self.path.is_relative_to(ROOT) else self.path
+        return f"python -m tests.fuzz {self.target} --input {path}"
 
 
 @dataclass(slots=True)
@@ -58,51 +59,63 @@ class Report:
         )
 
 
-def fuzz(target: Target, seconds: int) -> Iterator[Finding | Report]:
-    """Findings as they come, and the report at the end."""
-    folder = OUT / target.name
+def fuzz(target: Target, seconds: int, *, out: Path = OUT) -> Iterator[Finding | Report]:
+    """Findings as they come, and the report at the end; their inputs are in a folder of the target below `out`."""
+    folder = out / target.name
     folder.mkdir(parents=True, exist_ok=True)
     report, known = Report(target.name), set[str]()
     begun = time.monotonic()
     for _ in range(MOST_ENDS):
-        left = seconds - (time.monotonic() - begun)
+        left = int(seconds - (time.monotonic() - begun))
         if left < 1:
             break
-        for finding in _run(target, int(left), folder, report):
+        process = _Process(target, left, folder, report)
+        for finding in process.run():
             if finding.what not in known:
                 known.add(finding.what)
                 report.findings.append(finding)
                 yield finding
+        if process.is_whole:
+            break
     report.seconds = time.monotonic() - begun
     yield report
 
 
-def _run(target: Target, seconds: int, folder: Path, report: Report) -> Iterator[Finding]:
+class _Process:
     """One process, until its time is over or an input has ended it."""
-    before = set(folder.iterdir())
-    log = folder / "log.txt"
-    command = [sys.executable, "-m", "tests.fuzz.fuzzing", target.name, str(seconds), str(folder)]
-    with log.open("w", encoding="utf-8") as told:
-        process = subprocess.Popen(
-            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=told, text=True, errors="backslashreplace"
-        )
-        assert process.stdout is not None
-        for line in process.stdout:
-            if line.startswith(FINDING):
-                found = json.loads(line.removeprefix(FINDING))
-                yield Finding(target.name, found["what"], Path(found["path"]))
-        code = process.wait()
-    lines = log.read_text(encoding="utf-8", errors="backslashreplace").splitlines()
-    _count(lines, report)
-    ended_by = [
-        Finding(target.name, f"{what}: {path.name}", path)
-        for path in sorted(set(folder.iterdir()) - before)
-        for prefix, what in _ENDED_BY.items()
-        if path.name.startswith(prefix)
-    ]
-    yield from ended_by
-    if code and not ended_by:
-        raise RuntimeError(f"fuzzing {target.name} ended with {code}:\n" + "\n".join(lines[-30:]))
+
+    def __init__(self, target: Target, seconds: int, folder: Path, report: Report) -> None:
+        self._target = target
+        self._command = [sys.executable, "-m", "tests.fuzz.fuzzing", target.name, str(seconds), str(folder)]
+        self._folder = folder
+        self._report = report
+        #: Whether its time is over.
+        self.is_whole = False
+
+    def run(self) -> Iterator[Finding]:
+        before = set(self._folder.iterdir())
+        log = self._folder / "log.txt"
+        with log.open("w", encoding="utf-8") as told:
+            process = subprocess.Popen(self._command, cwd=ROOT, stdout=subprocess.PIPE, stderr=told, text=True)
+            assert process.stdout is not None
+            for line in process.stdout:
+                if line.startswith(FINDING):
+                    found = json.loads(line.removeprefix(FINDING))
+                    yield Finding(self._target.name, found["what"], Path(found["path"]))
+            process.stdout.close()
+            self.is_whole = process.wait() == 0
+        lines = log.read_text(encoding="utf-8", errors="backslashreplace").splitlines()
+        _count(lines, self._report)
+        ended_by = list(self._ended_by(set(self._folder.iterdir()) - before))
+        yield from ended_by
+        if not self.is_whole and not ended_by:
+            raise RuntimeError(f"fuzzing {self._target.name} ended:\n" + "\n".join(lines[-30:]))
+
+    def _ended_by(self, files: set[Path]) -> Iterator[Finding]:
+        for path in sorted(files):
+            for prefix, what in _ENDED_BY.items():
+                if path.name.startswith(prefix):
+                    yield Finding(self._target.name, f"{what}: {path.name}", path)
 
 
 def _count(lines: list[str], report: Report) -> None:
