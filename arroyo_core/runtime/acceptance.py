@@ -8,7 +8,9 @@ channels, of which there are as many as the square of the parallelism.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+from google.protobuf.message import DecodeError
 
 from arroyo_core.errors import (
     ArroyoError,
@@ -45,11 +47,23 @@ _PLAIN_ERRORS: dict[str, type[ArroyoError]] = {
 }
 
 
+def decode_report(data: bytes) -> pb.ChainReport:
+    """The report that a frame for the driver holds; raises `ExchangeError` where it holds none."""
+    try:
+        return pb.ChainReport.FromString(data)
+    except DecodeError as error:
+        raise ExchangeError(f"a frame of {len(data)} bytes for the driver holds no report: {error}") from error
+
+
 def accept(plan: Plan, epoch: int, reports: Sequence[pb.ChainReport]) -> None:
     """Raises the first cause of a failed epoch, or `ExchangeError` where the epoch must be run again."""
+    waves = {chain.id: chain.wave for chain in plan.chains}
+    for report in reports:
+        if report.chain not in waves:
+            raise ExchangeError(f"a report of chain {report.chain}, which the plan has not")
     failed = [report for report in reports if report.HasField("error")]
     if failed:
-        raise error_from(min(failed, key=lambda report: _blame(plan, report)))
+        raise error_from(min(failed, key=lambda report: _blame(waves, report)))
     by_subtask: dict[tuple[int, int], pb.ChainReport] = {}
     for report in reports:
         if report.epoch != epoch:
@@ -71,16 +85,17 @@ def accept(plan: Plan, epoch: int, reports: Sequence[pb.ChainReport]) -> None:
             check_edge(edge, source, target, reported[source.head], reported[target.head])
 
 
-def _blame(plan: Plan, report: pb.ChainReport) -> tuple[bool, int, int]:
+def _blame(waves: Mapping[int, int], report: pb.ChainReport) -> tuple[bool, int, int]:
     """Causes before their effects: a missing barrier downstream is the effect of a failure upstream."""
-    wave = next(chain.wave for chain in plan.chains if chain.id == report.chain)
-    return (report.error.kind == ExchangeError.__name__, wave, report.subtask)
+    return (report.error.kind == ExchangeError.__name__, waves[report.chain], report.subtask)
 
 
 def error_from(report: pb.ChainReport) -> ArroyoError:
     """The error that a subtask reported, as an exception."""
     error = report.error
     if error.operator_id:
+        if error.domain not in set(Domain) or error.retry not in set(RetryHint):
+            return ExchangeError(f"the report of a failure of {error.operator_id!r} does not say who can fix it")
         return OperatorError(
             error.message,
             operator_id=error.operator_id,

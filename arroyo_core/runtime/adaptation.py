@@ -13,7 +13,7 @@ from arroyo_core.pipeline.plan import Plan
 from arroyo_core.proto.exchange_pb2 import CarriedState, OperatorLevels
 from arroyo_core.proto.state_pb2 import CheckpointMetadata, OperatorCheckpointMetadata
 from arroyo_core.runtime.carried_chains import upgrade_carried
-from arroyo_core.runtime.carry import CARRIED
+from arroyo_core.runtime.carry import CARRIED, carried_of
 from arroyo_core.runtime.former_ids import rename_operators
 from arroyo_core.runtime.plan_changes import OperatorChange, recorded_nodes
 from arroyo_core.state.table_types import uses_two_phase_commit
@@ -41,7 +41,7 @@ def adapt_checkpoint(
     sources = {change.operator_id for change in changes if change.is_source and change.starts_over}
     adapted.is_final = checkpoint.is_final and not sources
     if CARRIED in checkpoint.properties:
-        carried = CarriedState.FromString(checkpoint.properties[CARRIED])
+        carried = carried_of(checkpoint)
         recorded = {name: list(node.inputs) for name, node in recorded_nodes(checkpoint).items()}
         adapted_carried = _adapt_carried(upgrade_carried(plan, carried, recorded), plan, renewed, sources)
         # Equal messages need not have equal bytes: what did not change stays as it was written.

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 from arroyo_core.pipeline.plan import Plan, Routing
 from arroyo_core.proto import exchange_pb2 as pb
+from arroyo_core.proto.state_pb2 import CheckpointMetadata
 from arroyo_core.runtime.watermarks import UNSET, Level, least_level
+from arroyo_core.state.envelope import decode_message
 
 #: The property of a checkpoint that holds the job's `CarriedState`.
 CARRIED = "carried"
@@ -49,6 +51,12 @@ def carried_state(reports: Sequence[pb.ChainReport]) -> pb.CarriedState:
     return pb.CarriedState(
         operators=[pb.CarriedOperator(operator_id=name, subtasks=found[name]) for name in sorted(found)]
     )
+
+
+def carried_of(checkpoint: CheckpointMetadata) -> pb.CarriedState:
+    """What a checkpoint keeps; of one that keeps nothing, an empty one."""
+    name = f"the property {CARRIED!r} of epoch {checkpoint.epoch}"
+    return decode_message(checkpoint.properties.get(CARRIED, b""), pb.CarriedState, name=name)
 
 
 def restore_carried(plan: Plan, state: pb.CarriedState) -> Carried:

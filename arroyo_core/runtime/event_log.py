@@ -74,7 +74,7 @@ def read_epoch(storage: StorageProvider, checkpoint: CheckpointMetadata) -> dict
             paths.event_log(checkpoint.job_id, checkpoint.epoch, checkpoint.generation), max_bytes=TOLD_FILE_BYTES
         )
         lines = [json.loads(line) for line in data.splitlines()]
-    except (MissingFileError, OversizedFileError, ValueError):
+    except (MissingFileError, OversizedFileError, ValueError, RecursionError):
         # Logs are written without waiting for the disk: one may be torn after a crash.
         return None
     epochs = (line for line in lines if isinstance(line, dict) and line.get("event") == "Epoch")

@@ -29,6 +29,7 @@ _HELD_BYTES = 64 << 20
 #: Up to so many targets one pass for each is faster than sorting rows by target.
 _PASSES = 4
 
+_EVENT_TIME = struct.Struct("<q")
 _FINAL_KINDS = {SignalMessage.END_OF_DATA: FrameKind.END_OF_DATA, SignalMessage.STOP: FrameKind.STOP}
 
 
@@ -220,13 +221,16 @@ class EdgeSender:
 def encode_watermark(watermark: Watermark) -> pa.Buffer:
     if watermark.event_time_us is None:
         return EMPTY
-    return pa.py_buffer(struct.pack("<q", watermark.event_time_us))
+    return pa.py_buffer(_EVENT_TIME.pack(watermark.event_time_us))
 
 
 def decode_watermark(payload: pa.Buffer) -> Watermark:
+    """Raises `ExchangeError` for what is no watermark."""
     if payload.size == 0:
         return Watermark.idle()
-    return Watermark.event_time(struct.unpack("<q", payload.to_pybytes())[0])
+    if payload.size != _EVENT_TIME.size:
+        raise ExchangeError(f"a watermark has {payload.size} bytes, not {_EVENT_TIME.size}")
+    return Watermark.event_time(*_EVENT_TIME.unpack(payload))
 
 
 @dataclass(slots=True)

@@ -7,11 +7,18 @@ from collections.abc import Iterable, Mapping, Set
 from arroyo_core.pipeline.partials import partial_id
 from arroyo_core.proto.exchange_pb2 import CarriedState
 from arroyo_core.proto.state_pb2 import CheckpointMetadata, RecordedNodes
-from arroyo_core.runtime.carry import CARRIED
+from arroyo_core.runtime.carry import CARRIED, carried_of
 from arroyo_core.runtime.declarations import DeclaredOperator
+from arroyo_core.state.envelope import decode_message
 
 #: The property of a checkpoint that holds the pipeline's `RecordedNodes`.
 NODES = "nodes"
+
+
+def nodes_of(checkpoint: CheckpointMetadata) -> RecordedNodes:
+    """What a checkpoint has recorded; of one of before that, nothing."""
+    name = f"the property {NODES!r} of epoch {checkpoint.epoch}"
+    return decode_message(checkpoint.properties.get(NODES, b""), RecordedNodes, name=name)
 
 
 def derive_former_ids(operators: Iterable[DeclaredOperator], known: Set[str]) -> dict[str, str]:
@@ -38,13 +45,13 @@ def rename_operators(checkpoint: CheckpointMetadata, former: Mapping[str, str]) 
         identity = operator.operator_metadata
         identity.operator_id = now.get(identity.operator_id, identity.operator_id)
     if NODES in checkpoint.properties:
-        nodes = RecordedNodes.FromString(checkpoint.properties[NODES])
+        nodes = nodes_of(checkpoint)
         for node in nodes.nodes:
             node.operator_id = now.get(node.operator_id, node.operator_id)
             node.inputs[:] = [now.get(name, name) for name in node.inputs]
         renamed.properties[NODES] = nodes.SerializeToString()
     if CARRIED in checkpoint.properties:
-        carried = CarriedState.FromString(checkpoint.properties[CARRIED])
+        carried = carried_of(checkpoint)
         _rename_carried(carried, now)
         renamed.properties[CARRIED] = carried.SerializeToString()
     return renamed

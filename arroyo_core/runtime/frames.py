@@ -13,7 +13,7 @@ from enum import IntEnum
 
 import pyarrow as pa
 
-from arroyo_core.errors import DataError
+from arroyo_core.errors import DataError, ExchangeError
 from arroyo_core.runtime.slicing import is_indirect
 
 #: Frames for the driver pass through every later wave.
@@ -82,15 +82,26 @@ def encode_wire(batch: pa.RecordBatch, edge: str = "to another subtask") -> pa.B
 
 
 def decode_batch(payload: pa.Buffer | pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The rows of a data frame; raises `ExchangeError` where the payload has not the form of such rows.
+
+    What would take a look at each row is not checked: frames are as right as the tasks that sent them.
+    """
     wire = wire_schema(schema)
-    if isinstance(payload, pa.RecordBatch):
-        batch = payload
-    else:
-        if payload.address % 8:
-            # Behind a payload of odd size; kernels expect aligned values.
-            payload = pa.py_buffer(payload.to_pybytes())
-        batch = pa.ipc.read_record_batch(payload, wire)
+    batch = payload if isinstance(payload, pa.RecordBatch) else _read_batch(payload, wire)
     return batch if wire is schema else _cast(batch, schema)
+
+
+def _read_batch(payload: pa.Buffer, wire: pa.Schema) -> pa.RecordBatch:
+    if payload.address % 8:
+        # Behind a payload of odd size; kernels expect aligned values.
+        payload = pa.py_buffer(payload.to_pybytes())
+    try:
+        batch = pa.ipc.read_record_batch(payload, wire)
+        # Offsets beyond the values would be followed out of the frame.
+        batch.validate()
+    except (pa.ArrowException, OSError, EOFError) as error:
+        raise ExchangeError(f"a frame of {payload.size} bytes does not hold rows of its channel: {error}") from error
+    return batch
 
 
 def to_wire(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

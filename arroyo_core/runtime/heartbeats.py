@@ -16,6 +16,7 @@ import msgspec
 
 from arroyo_core.errors import StateError
 from arroyo_core.state import StorageProvider, paths
+from arroyo_core.state.failures import UNREADABLE_JSON
 from arroyo_core.state.limits import SMALL_FILE_BYTES
 
 #: How many tasks are told about where many make no progress.
@@ -95,7 +96,7 @@ class Heartbeats:
         """The tasks of the epoch that run for long, in their order."""
         found = []
         for path in self._own_paths():
-            with contextlib.suppress(StateError, msgspec.MsgspecError):
+            with contextlib.suppress(StateError, *UNREADABLE_JSON):
                 beat = msgspec.json.decode(self._storage.read(path, max_bytes=SMALL_FILE_BYTES), type=Beat)
                 if beat.epoch == epoch:
                     found.append(beat)

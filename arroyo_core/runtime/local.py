@@ -10,6 +10,7 @@ from arroyo_core.api import Clock
 from arroyo_core.pipeline.plan import Plan
 from arroyo_core.plugin import PluginSet
 from arroyo_core.proto import exchange_pb2 as pb
+from arroyo_core.runtime.acceptance import decode_report
 from arroyo_core.runtime.clocks import task_clock
 from arroyo_core.runtime.frames import Frame, FrameKind
 from arroyo_core.runtime.heartbeats import Beat
@@ -86,4 +87,4 @@ class LocalExecutor:
 
 def reports_of(frames: Sequence[Frame]) -> list[pb.ChainReport]:
     """The reports among the frames that reached the driver."""
-    return [pb.ChainReport.FromString(frame.payload.to_pybytes()) for frame in frames if frame.kind is FrameKind.REPORT]
+    return [decode_report(frame.payload.to_pybytes()) for frame in frames if frame.kind is FrameKind.REPORT]

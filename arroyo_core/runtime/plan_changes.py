@@ -21,7 +21,7 @@ from arroyo_core.proto.state_pb2 import (
     TableCheckpointMetadata,
 )
 from arroyo_core.runtime.declarations import DeclaredOperator
-from arroyo_core.runtime.former_ids import NODES, derive_former_ids
+from arroyo_core.runtime.former_ids import derive_former_ids, nodes_of
 from arroyo_core.runtime.setting_changes import (
     SettingChange,
     compare_settings,
@@ -132,8 +132,7 @@ def record_nodes(plan: Plan) -> bytes:
 
 def recorded_nodes(checkpoint: CheckpointMetadata) -> dict[str, RecordedNode]:
     """The nodes of the pipeline that wrote a checkpoint, by id; none if it was written before they were recorded."""
-    recorded = RecordedNodes.FromString(checkpoint.properties.get(NODES, b""))
-    return {node.operator_id: node for node in recorded.nodes}
+    return {node.operator_id: node for node in nodes_of(checkpoint).nodes}
 
 
 def compare_plan(

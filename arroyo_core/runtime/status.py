@@ -26,7 +26,7 @@ from arroyo_core.errors import StateError
 from arroyo_core.runtime.metric import json_values
 from arroyo_core.runtime.results import EpochResult, JobResult
 from arroyo_core.state import ParquetBackend, StorageProvider, paths
-from arroyo_core.state.failures import MissingFileError, OversizedFileError
+from arroyo_core.state.failures import UNREADABLE_JSON, MissingFileError, OversizedFileError
 from arroyo_core.state.limits import SMALL_FILE_BYTES, TOLD_FILE_BYTES
 
 #: How often the file is written on this machine, and across a network, where each write is a request.
@@ -161,7 +161,7 @@ def read_status(storage: StorageProvider, job_id: str, generation: int) -> Drive
     try:
         data = storage.read(paths.driver_status(job_id, generation), max_bytes=TOLD_FILE_BYTES)
         return msgspec.json.decode(data, type=DriverStatus)
-    except (MissingFileError, OversizedFileError, msgspec.MsgspecError):
+    except (MissingFileError, OversizedFileError, *UNREADABLE_JSON):
         return None
 
 

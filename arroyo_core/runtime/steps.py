@@ -22,7 +22,7 @@ from arroyo_core.proto.state_pb2 import (
     SubtaskCheckpointMetadata,
 )
 from arroyo_core.runtime.acceptance import accept
-from arroyo_core.runtime.carry import CARRIED, carried_state, restore_carried
+from arroyo_core.runtime.carry import CARRIED, carried_of, carried_state, restore_carried
 from arroyo_core.runtime.clocks import DriverClock
 from arroyo_core.runtime.commit import commit_epoch
 from arroyo_core.runtime.events import (
@@ -201,7 +201,6 @@ class JobSteps:
         """What the tasks of an epoch are told."""
         spec = self._plan.checkpoint
         base = self._base or CheckpointMetadata()
-        carried = pb.CarriedState.FromString(base.properties.get(CARRIED, b""))
         return EpochRequest(
             epoch=instruction.epoch,
             min_epoch=max(1, instruction.epoch + 1 - spec.keep),
@@ -215,7 +214,7 @@ class JobSteps:
             stop=instruction.stop,
             beat_ms=max(1, spec.timeout_ms // LOOKS),
             checkpoints={item.operator_metadata.operator_id: item.SerializeToString() for item in base.operators},
-            carried=restore_carried(self._plan, carried),
+            carried=restore_carried(self._plan, carried_of(base)),
         )
 
     def _go_on_in_time(self, checkpoint: CheckpointMetadata | None) -> None:

@@ -11,8 +11,11 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
+import msgspec
+
 from arroyo_core.pipeline.plan import Plan, UdfPin
 from arroyo_core.proto.state_pb2 import CheckpointMetadata, DistributionDigest
+from arroyo_core.state.failures import UNREADABLE_JSON, DamagedStateError
 
 #: The property of a checkpoint that holds the changes that were accepted, as JSON.
 ACCEPTED = "accepted_udf_changes"
@@ -72,9 +75,18 @@ def record_accepted(checkpoint: CheckpointMetadata, accepted: Sequence[UdfChange
 
     None where there is nothing to record.
     """
-    kept = json.loads(checkpoint.properties.get(ACCEPTED, b"[]"))
+    kept = _accepted_of(checkpoint)
     kept += [{**asdict(change), "epoch": epoch} for change in accepted]
     return json.dumps(kept[-MAX_ACCEPTED:]).encode() if kept else None
+
+
+def _accepted_of(checkpoint: CheckpointMetadata) -> list[object]:
+    try:
+        return msgspec.json.decode(checkpoint.properties.get(ACCEPTED, b"[]"), type=list[object])
+    except UNREADABLE_JSON as error:
+        raise DamagedStateError(
+            f"the property {ACCEPTED!r} of epoch {checkpoint.epoch} is not a list: {error}"
+        ) from error
 
 
 def _record(pin: UdfPin) -> DistributionDigest:

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from arroyo_core.errors import ExchangeError
 from arroyo_core.runtime.frames import COLUMN, EMPTY, Frame, FrameKind
 
 FRAME_SCHEMA = pa.schema([pa.field(each.name, each.metadata[COLUMN], nullable=False) for each in fields(Frame)])
@@ -57,9 +58,12 @@ def _payloads(buffers: list[pa.Buffer]) -> pa.Array:
 
 
 def frames_of(batch: pa.RecordBatch) -> Iterator[Frame]:
-    """The frames of a batch that came from Spark; payloads share its memory."""
+    """The frames of a batch that came from Spark; payloads share its memory. Raises `ExchangeError` for others."""
     numbers = [batch.column(index).to_pylist() for index in range(len(_HEAD))]
-    numbers[_KIND] = [FrameKind(code) for code in numbers[_KIND]]
+    try:
+        numbers[_KIND] = [FrameKind(code) for code in numbers[_KIND]]
+    except ValueError as error:
+        raise ExchangeError(f"a frame is of no kind: {error}") from error
     payload = batch.column(len(_HEAD))
     kind = np.int64 if pa.types.is_large_binary(payload.type) else np.int32
     offsets = np.frombuffer(payload.buffers()[1], dtype=kind)[payload.offset : payload.offset + len(payload) + 1]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from arroyo_core.pipeline.plan import Plan
 from arroyo_core.proto import exchange_pb2 as pb
+from arroyo_core.runtime.acceptance import decode_report
 from arroyo_core.runtime.frames import Frame
 from arroyo_core.runtime.local import reports_of
 from arroyo_core.runtime.request import EpochRequest
@@ -211,7 +212,7 @@ class RowExchange:
                 # A frame that only passes through may be meant for a wider wave.
                 moved = frames.repartitionById(width, sql.col("target") % sql.lit(width))
                 frames = moved.mapInArrow(arrow_function(told[wave], wave), FRAME_DDL)
-            return [pb.ChainReport.FromString(bytes(row["payload"])) for row in frames.collect()]
+            return [decode_report(bytes(row["payload"])) for row in frames.collect()]
 
     def close(self) -> None:
         self._office.close()

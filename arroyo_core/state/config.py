@@ -16,6 +16,8 @@ from arroyo_core.proto.state_pb2 import (
     TableType,
 )
 from arroyo_core.state.column_rules import ColumnRules
+from arroyo_core.state.envelope import decode_message
+from arroyo_core.state.failures import DamagedStateError
 
 
 def global_table_config(
@@ -105,19 +107,36 @@ def encode_schema(schema: ArroyoSchema) -> StateSchema:
 
 
 def decode_schema(schema: StateSchema) -> ArroyoSchema:
-    return ArroyoSchema(
-        pa.ipc.read_schema(pa.py_buffer(schema.arrow_schema)),
-        schema.timestamp_column or None,
-        tuple(schema.key_columns) if schema.has_keys else None,
-    )
+    """The columns of a config; raises `DamagedStateError` for what is no schema of a table."""
+    try:
+        columns = pa.ipc.read_schema(pa.py_buffer(schema.arrow_schema))
+        for column in columns:
+            _check_texts(column)
+        return ArroyoSchema(
+            columns, schema.timestamp_column or None, tuple(schema.key_columns) if schema.has_keys else None
+        )
+    except (pa.ArrowException, OSError, ValueError, ConfigError) as error:
+        raise DamagedStateError(f"the config of a table in a checkpoint has no schema: {error}") from error
+
+
+def _check_texts(field: pa.Field) -> None:
+    """Raise `UnicodeDecodeError` for names and time zones that are not UTF-8, which Arrow says when asked for them."""
+    kind = field.type
+    _ = field.name, kind.tz if pa.types.is_timestamp(kind) else None
+    for index in range(kind.num_fields):
+        _check_texts(kind.field(index))
 
 
 def decode_global_config(config: TableConfig) -> GlobalKeyedTableConfig:
-    return GlobalKeyedTableConfig.FromString(config.config)
+    return decode_message(config.config, GlobalKeyedTableConfig, name=_CONFIG)
 
 
 def decode_expiring_config(config: TableConfig) -> ExpiringKeyedTimeTableConfig:
-    return ExpiringKeyedTimeTableConfig.FromString(config.config)
+    return decode_message(config.config, ExpiringKeyedTimeTableConfig, name=_CONFIG)
+
+
+#: For messages.
+_CONFIG = "the config of a table in a checkpoint"
 
 
 def _check_name(name: str) -> str:

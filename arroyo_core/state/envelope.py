@@ -38,6 +38,14 @@ def decode_payload(payload: bytes, digest: bytes, kind: type[MessageT], *, name:
     """The message with this SHA-256; `DamagedStateError` naming the file if it is not as it was written."""
     if hashlib.sha256(payload).digest() != digest:
         raise DamagedStateError(f"{name} is damaged: it does not match its checksum")
+    return decode_message(payload, kind, name=name)
+
+
+def decode_message(payload: bytes, kind: type[MessageT], *, name: str) -> MessageT:
+    """The message that something in metadata holds; `DamagedStateError` naming it if that is none.
+
+    A checksum shows damage only: whoever can write to the storage can compute it for anything.
+    """
     try:
         return kind.FromString(payload)
     except DecodeError as error:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from arroyo_core.errors import Domain, RetryHint, StateError
+
+#: What msgspec raises for bytes that are not the JSON it is asked for.
+UNREADABLE_JSON = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class StorageError(StateError):

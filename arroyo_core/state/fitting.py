@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from arroyo_core.state.column_rules import column_path, is_list
+from arroyo_core.state.failures import DamagedStateError
 
 
 def fit_rows(rows: pa.Table, schema: pa.Schema, names: Mapping[str, str]) -> pa.Table:
@@ -31,9 +32,18 @@ def fit_rows(rows: pa.Table, schema: pa.Schema, names: Mapping[str, str]) -> pa.
         if _fits(found.type, field.type, path, names):
             columns.append(found)
         else:
-            chunks = [_fit(chunk, field.type, path, names) for chunk in found.chunks]
-            columns.append(pa.chunked_array(chunks, field.type))
+            columns.append(_fit_column(found, field, names))
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _fit_column(found: pa.ChunkedArray, field: pa.Field, names: Mapping[str, str]) -> pa.ChunkedArray:
+    path = column_path("", field.name)
+    try:
+        return pa.chunked_array([_fit(chunk, field.type, path, names) for chunk in found.chunks], field.type)
+    except pa.ArrowException as error:
+        raise DamagedStateError(
+            f"a file of state has a column {field.name!r} of type {found.type}, not {field.type}: {error}"
+        ) from error
 
 
 def source_columns(columns: Sequence[str], names: Mapping[str, str]) -> list[str]:
@@ -49,7 +59,7 @@ def _fits(found: pa.DataType, wanted: pa.DataType, path: str, names: Mapping[str
 def _fit(values: Any, wanted: pa.DataType, path: str, names: Mapping[str, str]) -> Any:
     if _fits(values.type, wanted, path, names):
         return values
-    if pa.types.is_struct(wanted):
+    if pa.types.is_struct(wanted) and pa.types.is_struct(values.type):
         columns = []
         for field in wanted:
             inner = column_path(path, field.name)
@@ -61,7 +71,7 @@ def _fit(values: Any, wanted: pa.DataType, path: str, names: Mapping[str, str]) 
         return pa.StructArray.from_arrays(
             columns, fields=list(wanted), mask=values.is_null() if values.null_count else None
         )
-    if is_list(wanted):
+    if is_list(wanted) and is_list(values.type):
         # Not the offsets of the list itself: it may be a slice, and a null list may have values below it.
         lengths = pc.fill_null(pc.list_value_length(values), 0).to_numpy().astype(np.int64)
         is_large = pa.types.is_large_list(wanted)

@@ -19,7 +19,7 @@ from arroyo_core.api.urls import absolute_url, redact_url
 from arroyo_core.proto.state_pb2 import CheckpointMetadata, StateFile
 from arroyo_core.state import paths
 from arroyo_core.state.backend import ParquetBackend
-from arroyo_core.state.failures import DamagedStateError, ForkError, MissingFileError
+from arroyo_core.state.failures import UNREADABLE_JSON, DamagedStateError, ForkError, MissingFileError
 from arroyo_core.state.inspection import find_jobs
 from arroyo_core.state.merge import clear_staged, table_files
 from arroyo_core.state.protocol import JobFacts, resolve_candidates
@@ -185,7 +185,11 @@ def copy_files(
 def forked_from(checkpoint: CheckpointMetadata) -> ForkOrigin | None:
     """Where the job of a checkpoint was forked from; None for a job that began by itself."""
     data = checkpoint.properties.get(FORKED_FROM)
-    return msgspec.json.decode(data, type=ForkOrigin) if data else None
+    try:
+        return msgspec.json.decode(data, type=ForkOrigin) if data else None
+    except UNREADABLE_JSON as error:
+        name = f"the property {FORKED_FROM!r} of epoch {checkpoint.epoch}"
+        raise DamagedStateError(f"{name} does not name a checkpoint: {error}") from error
 
 
 def _place(url: str) -> str:

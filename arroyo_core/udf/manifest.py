@@ -76,7 +76,7 @@ def decode_manifest(data: bytes, *, what: str) -> Manifest:
                 f"{what}: {MANIFEST} has format {header.format}, and this arroyo-core reads {FORMAT}: update it"
             )
         manifest = msgspec.json.decode(data, type=Manifest)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BundleError(f"{what}: {MANIFEST} cannot be read: {error}") from error
     for text in (manifest.name, manifest.version):
         # They are shown in errors and in plans, and are part of the names of source files in tracebacks.

@@ -49,11 +49,12 @@ def mutant(files: Sequence[tuple[str, bytes]], seed: int, number: int) -> tuple[
         data = _mutate_tree(data, files, chance)
     if chance.random() < 0.5:
         for _ in range(chance.choice((1, 1, 2, 4, 16))):
-            data = _mutate_bytes(data, files, chance)
+            data = mutate_bytes(data, files, chance)
     return path, data
 
 
-def _mutate_bytes(data: bytes, files: Sequence[tuple[str, bytes]], chance: random.Random) -> bytes:
+def mutate_bytes(data: bytes, files: Sequence[tuple[str, bytes]], chance: random.Random) -> bytes:
+    """With one change: of a byte, of a range, with a token that means something, or with a part of another file."""
     at = chance.randrange(len(data) + 1)
     end = min(len(data), at + chance.choice((1, 2, 8, 64)))
     match chance.randrange(7):

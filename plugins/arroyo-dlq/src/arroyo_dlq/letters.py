@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -21,6 +22,7 @@ from arroyo_core.state.storage import StoredFile
 TEXT_COLUMN = "text"
 #: The folder of rows whose value is null, as Hive and all that read its folders call it.
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
+_UNREADABLE = "has no letters that can be read"
 _LINE_FIELDS = ("pipeline", "node", "operator", "plugin", "incarnation", "epoch", "subtask")
 
 
@@ -79,7 +81,8 @@ def read_rows(storage: StorageProvider, file: LetterFile) -> pa.Table:
     if schema is None:
         lines = [str(record.get("text", "")) for record in _records(storage, file.path)]
         return pa.table({TEXT_COLUMN: pa.array(lines, pa.string())})
-    return storage.read_parts(file.path, lambda source: _with_folders(pq.ParquetFile(source), schema, file.folders))
+    with _naming_damage(f"{storage.url}/{file.path} {_UNREADABLE}"):
+        return storage.read_parts(file.path, lambda source: _with_folders(pq.ParquetFile(source), schema, file.folders))
 
 
 def is_text_file(path: str) -> bool:
@@ -99,23 +102,31 @@ def open_letter_file(storage: StorageProvider, stored: StoredFile) -> LetterFile
         return LetterFile(path=stored.path, size_bytes=stored.size_bytes, provenance=provenance, row_schema=None)
     if not stored.path.endswith(".parquet"):
         return None
-    return storage.read_parts(stored.path, lambda source: _open_parquet(storage, stored, source))
+    name = f"{storage.url}/{stored.path}"
+    with _naming_damage(f"{name} {_UNREADABLE}"):
+        return storage.read_parts(stored.path, lambda source: _open_parquet(name, stored, source))
 
 
-def _open_parquet(storage: StorageProvider, stored: StoredFile, source: Any) -> LetterFile | None:
+@contextmanager
+def _naming_damage(what: str) -> Iterator[None]:
+    """Raise `DataError` for bytes that are no letters; what storage raises has a number, or is an error of ours."""
     try:
+        yield
+    except (pa.ArrowException, OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise DataError(f"{what}: {error}") from error
+
+
+def _open_parquet(name: str, stored: StoredFile, source: Any) -> LetterFile | None:
+    with _naming_damage(f"{name} is not a Parquet file"):
         reader = pq.ParquetFile(source)
-    except pa.ArrowInvalid as error:
-        raise DataError(f"{storage.url}/{stored.path} is not a Parquet file: {error}") from error
     written = reader.schema_arrow
     folders = {name: value for name, value in _folder_values(stored.path).items() if name not in written.names}
     schema = pa.schema([*written, *(pa.field(name, pa.string()) for name in folders)])
     if not is_dead_letters(schema):
         return None
-    try:
-        provenance = _with_folders(reader, PROVENANCE, folders).cast(PROVENANCE)
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{storage.url}/{stored.path} has no letters that can be read: {error}") from error
+    provenance = _with_folders(reader, PROVENANCE, folders).cast(PROVENANCE)
     return LetterFile(
         path=stored.path,
         size_bytes=stored.size_bytes,
@@ -126,7 +137,9 @@ def _open_parquet(storage: StorageProvider, stored: StoredFile, source: Any) -> 
 
 
 def _folder_values(path: str) -> dict[str, str | None]:
-    pairs = (folder.partition("=") for folder in path.split("/")[:-1])
+    # A name of a file need not be text: Python has then half characters for its bytes, which Arrow does not take.
+    text = path.encode("utf-8", errors="surrogateescape").decode("utf-8", errors="replace")
+    pairs = (folder.partition("=") for folder in text.split("/")[:-1])
     return {
         unquote(name): None if value == NULL_FOLDER else unquote(value)
         for name, is_pair, value in pairs
@@ -135,7 +148,10 @@ def _folder_values(path: str) -> dict[str, str | None]:
 
 
 def _with_folders(reader: pq.ParquetFile, schema: pa.Schema, folders: Mapping[str, str | None]) -> pa.Table:
-    """The columns of `schema`, in its order; those of folders as text, those that are missing as null."""
+    """The columns of `schema`, in its order; those of folders as text, those that are missing as null.
+
+    Raises `ArrowInvalid` also for texts that are not UTF-8.
+    """
     written = set(reader.schema_arrow.names)
     rows = reader.read(columns=[name for name in schema.names if name in written and name not in folders])
     for column in schema:
@@ -146,6 +162,7 @@ def _with_folders(reader: pq.ParquetFile, schema: pa.Schema, folders: Mapping[st
         else:
             continue
         rows = rows.append_column(column.name, values)
+    rows.validate(full=True)
     return rows.select(schema.names)
 
 

@@ -55,6 +55,12 @@ def read_layout(text: str, *, file: str, mistakes: Mistakes) -> Document | None:
         return None
 
 
+def _is_nothing(event: Event) -> bool:
+    if not isinstance(event, ScalarEvent) or event.anchor is not None or event.tag is not None:
+        return False
+    return not event.value and not event.style
+
+
 class _Reader:
     def __init__(
         self, text: str, file: str, events: Sequence[Event], comments: Sequence[Comment], mistakes: Mistakes
@@ -75,6 +81,9 @@ class _Reader:
             return Document(root=None, tail=self._take_notes())
         while not isinstance(self._events.popleft(), DocumentStartEvent):
             pass
+        if _is_nothing(self._events[0]):
+            # Without its `---` it is as empty.
+            return Document(root=None, tail=self._take_notes())
         if isinstance(self._events[0], ScalarEvent | AliasEvent):
             lone = Item(key=None, value=Alias(name=""), notes=self._take_notes(_start(self._events[0])))
             self._read_value(lone, column=-1)

@@ -103,6 +103,9 @@ class CsvParser(SchemaParser):
         return misshapen(texts, self._names, self._dialect, self.unit)
 
     def _read(self, data: bytes, types: Mapping[str, pa.DataType]) -> pa.Table:
+        if data.startswith(BYTE_ORDER_MARK):
+            # It is not that of the file, but text of a line, and Arrow leaves one out wherever a block begins.
+            data = BYTE_ORDER_MARK + data
         table = pcsv.read_csv(
             pa.BufferReader(data),
             read_options=pcsv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=self._names),
@@ -114,11 +117,15 @@ class CsvParser(SchemaParser):
     def _without_empty(self, table: pa.Table) -> pa.Table:
         """Null for empty values of columns that are read as text, and are none."""
         for place, name in enumerate(table.column_names):
-            if pa.types.is_string(table.field(place).type) and not pa.types.is_string(self._schema.field(name).type):
+            if pa.types.is_string(table.field(place).type) and self._is_no_text(name):
                 column = table.column(place)
                 column = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
                 table = table.set_column(place, name, column)
         return table
+
+    def _is_no_text(self, name: str) -> bool:
+        """Whether a column of the file is one of the schema, and not of texts."""
+        return name in self._schema.names and not pa.types.is_string(self._schema.field(name).type)
 
 
 def skips_blank_lines(names: Sequence[str]) -> bool:
@@ -139,7 +146,13 @@ def read_header(fs: Any, path: str, dialect: CsvDialect) -> Header:
         text = first.data.removeprefix(BYTE_ORDER_MARK).decode("utf-8")
     except UnicodeDecodeError as error:
         raise DataError(f"{path}:1: the header is not UTF-8: {error}") from error
-    names = next(csv.reader([text], delimiter=dialect.delimiter), [])
+    try:
+        names = next(csv.reader([text], delimiter=dialect.delimiter), [])
+    except csv.Error as error:
+        raise DataError(f"{path}:1: the header cannot be read: {error}") from error
+    if not names:
+        # Arrow would take the first row for one.
+        raise DataError(f"{path}:1: the header is empty: write the names of the columns there, or set no_header")
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise DataError(f"{path}:1: columns appear twice in the header: {', '.join(twice)}")

@@ -123,6 +123,11 @@ def _value_type(kind: pa.DataType) -> Any:
 
 def infer_schema(data: bytes, times: TimeTexts = ISO) -> pa.Schema:
     """The columns and types of some lines; raises `ArrowInvalid`."""
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        # Of values Arrow says so itself, of names it does not.
+        raise pa.ArrowInvalid(f"line {1 + data.count(_LINE_FEED, 0, error.start)}: {error}") from error
     texts = Texts.of_lines(data, quote_aware=False)
     look = JsonParser(pa.schema([])).look(texts)
     if look.bad:
