@@ -18,6 +18,7 @@ import pyarrow as pa
 from arroyo_core.errors import ExternalError
 from arroyo_core.pipeline.plan import Plan
 from arroyo_core.proto import exchange_pb2 as pb
+from arroyo_core.runtime.acceptance import decode_report
 from arroyo_core.runtime.live.listener import Listener
 from arroyo_core.runtime.live.wire import Connection, Message, MessageKind
 from arroyo_core.runtime.live.worker import DRIVER, NUMBER, WORKER, Hello, Ticket
@@ -170,7 +171,7 @@ class _Crew:
             self._progress = f"{done} of {self._size} workers have ended the epoch"
             message = self._next()
             if message.kind is MessageKind.REPORT and NUMBER.unpack(message.head) == (number,):
-                reports.append(pb.ChainReport.FromString(message.payload.to_pybytes()))
+                reports.append(decode_report(message.payload.to_pybytes()))
                 if reports[-1].HasField("error"):
                     return reports
             elif message.kind is MessageKind.DONE and NUMBER.unpack(message.head) == (number,):
