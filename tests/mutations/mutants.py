@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import random
 import sys
@@ -126,7 +127,7 @@ def _mutate_place(tree: Any, donor: Any, chance: random.Random) -> None:
     key = chance.choice(list(holder) if isinstance(holder, dict) else range(len(holder)))
     match chance.randrange(8):
         case 0 | 1 | 2:
-            holder[key] = chance.choice(VALUES)
+            holder[key] = _some_value(chance)
         case 3:
             del holder[key]
         case 4:
@@ -135,12 +136,17 @@ def _mutate_place(tree: Any, donor: Any, chance: random.Random) -> None:
         case 5 if isinstance(holder, list):
             holder.extend([holder[key]] * chance.choice((1, 2, 50)))
         case 5 | 6 if isinstance(holder, dict):
-            holder[chance.choice(KEYS)] = holder.pop(key) if chance.random() < 0.5 else chance.choice(VALUES)
+            holder[chance.choice(KEYS)] = holder.pop(key) if chance.random() < 0.5 else _some_value(chance)
         case _:
             value = holder[key]
             for _ in range(chance.choice((1, 2, 80))):
                 value = [value] if chance.random() < 0.5 else {chance.choice(KEYS): value}
             holder[key] = value
+
+
+def _some_value(chance: random.Random) -> Any:
+    # A copy: what is changed in it must not be in the next mutant.
+    return copy.deepcopy(chance.choice(VALUES))
 
 
 def _holders(tree: Any) -> list[Any]:

@@ -24,39 +24,50 @@ def check(sql: str, registry: Registry | None = None) -> pa.DataType:
     return check_expressions([expression], SCHEMA, registry or Registry()).schema.field(0).type
 
 
-@pytest.mark.parametrize(
-    ("sql", "message"),
-    [
-        ("price >", "not a SQL expression: expected: an expression, found: the end of the text"),
-        ("price > 1; select 1", "not a SQL expression: expected: end of expression, found: ; at character 10"),
-        ("price, Name", "not a SQL expression: expected: end of expression, found: , at character 6"),
-        ("price\n+ *", "not a SQL expression: expected: an expression, found: * at line 2, character 3"),
-        ("price > 1 order by 1", "not a SQL expression: expected: end of expression, found: order at character 11"),
-        ("'abc", "not a SQL expression: unterminated string literal at character 1"),
-        ("", "the SQL expression is empty"),
-        ("sum(price) > 1", "an aggregate function needs many rows; use a window or an aggregate operator"),
-        ("count(*)", "an aggregate function needs many rows; use a window or an aggregate operator"),
-        ("row_number() over ()", "a window function needs many rows; use a window operator"),
-        ("(select 1)", "a subquery cannot be used here; an expression sees the columns of one row"),
-        ("exists (select 1)", "a subquery cannot be used here; an expression sees the columns of one row"),
-        ("price in (select 1)", "a subquery cannot be used here; an expression sees the columns of one row"),
-        ("(select max(price) from bids)", "an expression cannot read tables; it sees the columns of one row"),
-        ("(select price from __stream)", "an expression cannot read tables; it sees the columns of one row"),
-        ("unnest(tags)", "unnest makes many rows of one; use std.unnest"),
-        ("price + $1", "a placeholder such as $1 has no value here"),
-        ("price as cost", "an expression has no AS; its name is given beside it"),
-        ("null", "the expression is NULL, without a type; cast it to one"),
-        ("price + Name", "cannot coerce arithmetic expression Int64 + Utf8 to valid types"),
-        ("price = 'abc'", "cannot cast string 'abc' to value of Int64 type"),
-        ("1 / 0", "divide by zero"),
-        ("nosuchfunction(price)", "no function 'nosuchfunction'"),
-    ],
-)
+MISTAKES = [
+    ("price >", "not a SQL expression: expected: an expression, found: the end of the text"),
+    ("price > 1; select 1", "not a SQL expression: expected: end of expression, found: ; at character 10"),
+    ("price, Name", "not a SQL expression: expected: end of expression, found: , at character 6"),
+    ("price\n+ *", "not a SQL expression: expected: an expression, found: * at line 2, character 3"),
+    ("price > 1 order by 1", "not a SQL expression: expected: end of expression, found: order at character 11"),
+    ("'abc", "not a SQL expression: unterminated string literal at character 1"),
+    ("", "the SQL expression is empty"),
+    ("sum(price) > 1", "an aggregate function needs many rows; use a window or an aggregate operator"),
+    ("count(*)", "an aggregate function needs many rows; use a window or an aggregate operator"),
+    ("row_number() over ()", "a window function needs many rows; use a window operator"),
+    ("(select 1)", "a subquery cannot be used here; an expression sees the columns of one row"),
+    ("exists (select 1)", "a subquery cannot be used here; an expression sees the columns of one row"),
+    ("price in (select 1)", "a subquery cannot be used here; an expression sees the columns of one row"),
+    ("(select max(price) from bids)", "an expression cannot read tables; it sees the columns of one row"),
+    ("(select price from __stream)", "an expression cannot read tables; it sees the columns of one row"),
+    ("unnest(tags)", "unnest makes many rows of one; use std.unnest"),
+    ("price + $1", "a placeholder such as $1 has no value here"),
+    ("price as cost", "an expression has no AS; its name is given beside it"),
+    ("null", "the expression is NULL, without a type; cast it to one"),
+    ("price + Name", "cannot coerce arithmetic expression Int64 + Utf8 to valid types"),
+    ("price = 'abc'", "cannot cast string 'abc' to value of Int64 type"),
+    ("1 / 0", "divide by zero"),
+    ("nosuchfunction(price)", "no function 'nosuchfunction'"),
+]
+
+
+@pytest.mark.parametrize(("sql", "message"), MISTAKES)
 def test_mistakes_are_explained(sql, message):
     with pytest.raises(ConfigError) as caught:
         check(sql)
     assert caught.value.message == message
     assert caught.value.field == "predicate"
+    assert caught.value.value == sql
+
+
+@pytest.mark.parametrize(("sql", "message"), MISTAKES)
+def test_mistakes_among_others_are_explained_at_their_own_field(sql, message):
+    written = {"first": "price + 1", "wrong": sql, "also_wrong": "price +", "last": "price * 2"}
+    expressions = [Expression(name=name, sql=each, field=f"expressions.{name}") for name, each in written.items()]
+    with pytest.raises(ConfigError) as caught:
+        check_expressions(expressions, SCHEMA, Registry())
+    assert caught.value.message == message
+    assert caught.value.field == "expressions.wrong"
     assert caught.value.value == sql
 
 

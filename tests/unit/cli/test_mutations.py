@@ -4,7 +4,7 @@ import pytest
 
 from arroyo_core.api.limits import UNTRUSTED_MEMORY
 from tests.mutations import runs
-from tests.mutations.mutants import corpus, mutant
+from tests.mutations.mutants import VALUES, corpus, mutant
 from tests.mutations.runs import Done, Failure, run
 from tests.mutations.worker import check
 
@@ -40,9 +40,12 @@ def test_a_worker_that_dies_is_a_failure_of_its_mutant_and_the_rest_is_planned(m
 
 
 def test_a_mutant_is_made_again_from_its_seed_and_number():
-    files = corpus()
-    assert [mutant(files, 1, number) for number in range(20)] == [mutant(files, 1, number) for number in range(20)]
-    assert len({mutant(files, 1, number)[1] for number in range(50)}) > 40
+    files, values = corpus(), repr(VALUES)
+    made = [mutant(files, 1, number) for number in range(200)]
+    assert [mutant(files, 1, number) for number in range(200)] == made
+    assert len({data for _, data in made}) > 150
+    # Else a mutant would depend on those before it.
+    assert repr(VALUES) == values
 
 
 def test_mutants_are_of_both_kinds():
