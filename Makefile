@@ -34,7 +34,7 @@ unexport CONDA_PREFIX PYTHONPATH PYTHONHOME
 # Every Spark worker would compile all it imports, each time again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help env demo test chaos chaos-processes chaos-kafka chaos-scale adversary cuts soak many mutations quick lint format proto docs-reference lock licences sbom wheels bench bench-smoke bench-epochs bench-formats bench-kafka bench-operators bench-state bench-udf plugin java kafka clean
+.PHONY: help env demo test chaos chaos-processes chaos-kafka chaos-scale adversary cuts soak many mutations fuzz quick lint format proto docs-reference lock licences sbom wheels bench bench-smoke bench-epochs bench-formats bench-kafka bench-operators bench-state bench-udf plugin java kafka clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -98,6 +98,10 @@ many: java $(STAMP) ## run many pipelines in one session, harm some, and print m
 
 mutations: $(STAMP) ## plan pipelines that are changed at random, in untrusted mode: make mutations COUNT=20000 SEED=7
 	@$(BIN)/python -m tests.mutations --count $(or $(COUNT),20000) --seed $(or $(SEED),1)
+
+fuzz: $(STAMP) ## search by coverage for bytes that harm a reader, an hour each: make fuzz SECONDS=3600 TARGETS="yaml json"
+	@$(BIN)/python tools/install.py --group fuzz
+	@$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),3600) $(TARGETS)
 
 quick: $(STAMP) ## run the unit tests in .venv, without tox and without Spark
 	@$(BIN)/pytest -q tests/unit

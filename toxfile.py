@@ -92,7 +92,7 @@ def suites(environment: str) -> dict[str, list[str]]:
     if environment == PIPELINES:
         return {environment: ["benchmarks", "tests/lives", "tests/edits", "tests/golden", "tests/nexmark"]}
     if environment == CRASHES:
-        return {environment: ["tests/exactly_once", "tests/adversary"]}
+        return {environment: ["tests/exactly_once", "tests/adversary", "tests/fuzz"]}
     if environment == INTEGRATION:
         return {environment: ["tests/integration"]}
     if environment == CHAOS:

@@ -55,7 +55,7 @@ def run(data: bytes) -> None:
 def pack(frame: Frame) -> bytes:
     """The part of an input that stands for a frame."""
     numbers = (frame.target, frame.chain, frame.input, frame.sender, frame.attempt, frame.seq, frame.kind)
-    return _HEAD.pack(*numbers, frame.payload.size) + frame.payload.to_pybytes()
+    return bytes(_HEAD.pack(*numbers, frame.payload.size) + frame.payload.to_pybytes())
 
 
 @cache

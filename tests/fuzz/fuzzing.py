@@ -8,7 +8,10 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 
 from .targets import CORPUS, TARGETS
 
@@ -20,12 +23,22 @@ MAX_INPUT_BYTES = 8192
 FINDING = "finding: "
 
 
+def import_all(names: Sequence[str]) -> None:
+    """Import packages with all their modules: what is imported later, as plugins do, is not instrumented."""
+    for name in names:
+        package = import_module(name)
+        if hasattr(package, "__path__"):
+            found = walk_packages(package.__path__, f"{name}.")
+            import_all([each.name for each in found if not each.name.endswith("__main__")])
+
+
 def main(name: str, seconds: int, folder: Path) -> None:
     import atheris
 
     target = TARGETS[name]
     with atheris.instrument_imports(include=list(target.instrumented)):
         run = target.load()
+        import_all(target.instrumented)
     from .problems import find_problem
 
     # Warnings about what was forged would fill the disk.

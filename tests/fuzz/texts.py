@@ -87,6 +87,7 @@ def _run(name: str, data: bytes) -> None:
         case 2:
             case.check_written()
         case _:
+            choice.files().check_schema(choice.settings, None)
             found = choice.files().read_schema(choice.settings, _FS, path)
             choice.files().check_schema(choice.settings, found)
             _Case(choice, found, path, is_declared=False).check_cuts()

@@ -70,13 +70,13 @@ class CsvParser(SchemaParser):
     def look(self, texts: Texts) -> Look:
         """Each must be one line: then quotes cannot join two texts, and the count of rows tells the rest."""
         blank = texts.blank().tolist() if self._skips_blank else []
+        odd = _returning(texts)
         if self.unit == "line":
-            return Look(blank=blank)
+            return Look(blank=blank, odd=sorted({*odd} - {*blank}))
         is_quoted = self._dialect.newlines_in_values
-        odd: list[int] = []
         if not np.array_equal(line_ends(texts.data, quote_aware=is_quoted), texts.ends):
             each = range(len(texts))
-            odd = [index for index in each if len(line_ends(texts.text(index), quote_aware=is_quoted)) != 1]
+            odd += [index for index in each if len(line_ends(texts.text(index), quote_aware=is_quoted)) != 1]
         return Look(odd=sorted({*odd} - {*blank}), bad=dict.fromkeys(blank, "the message is empty"))
 
     def _check_last_quote(self, data: bytes, row: int) -> None:
@@ -89,7 +89,7 @@ class CsvParser(SchemaParser):
             return
         # Twice the line is two rows where the odd quote is a mere character, and one where it is open.
         try:
-            rows = self._read(last + b"\n" + last + b"\n", {self._names[0]: pa.string()}).num_rows
+            rows = self._read(last + b"\n" + last + b"\n", {self._names[0]: pa.binary()}).num_rows
         except pa.ArrowInvalid:
             rows = 0
         if rows != 2:
@@ -126,6 +126,17 @@ class CsvParser(SchemaParser):
     def _is_no_text(self, name: str) -> bool:
         """Whether a column of the file is one of the schema, and not of texts."""
         return name in self._schema.names and not pa.types.is_string(self._schema.field(name).type)
+
+
+def _returning(texts: Texts) -> list[int]:
+    """Texts with a return that no line feed follows: Arrow ends a row there, and another may make up for the count."""
+    if texts.data.count(b"\r") == texts.data.count(b"\r\n"):
+        return []
+    codes = np.frombuffer(texts.data + b"\0", dtype=np.uint8)
+    returns = np.flatnonzero(codes == ord("\r"))
+    lone = returns[codes[returns + 1] != ord("\n")]
+    found: list[int] = np.unique(np.searchsorted(texts.ends, lone, side="right")).tolist()
+    return found
 
 
 def skips_blank_lines(names: Sequence[str]) -> bool:
