@@ -93,6 +93,8 @@ SCHEMA_BYTES = Limit("ARROYO_MAX_SCHEMA_BYTES", 16 * 2**20, "in a file with a sc
 BUNDLE_BYTES = Limit("ARROYO_MAX_BUNDLE_BYTES", 128 * 2**20, "in a bundle of functions, as it is stored", True)
 BUNDLE_UNPACKED_BYTES = Limit("ARROYO_MAX_BUNDLE_UNPACKED_BYTES", 256 * 2**20, "in all files of a bundle", True)
 BUNDLE_FILES = Limit("ARROYO_MAX_BUNDLE_FILES", 10_000, "files in a bundle")
+#: Arrow moves columns of 64 levels at most; parsers that recurse end the process at some thousands.
+VALUE_DEPTH = Limit("ARROYO_MAX_VALUE_DEPTH", 100, "levels of values and types in data", least=1, greatest=500)
 UNTRUSTED_SECONDS = Limit("ARROYO_UNTRUSTED_SECONDS", 30, "seconds for a file, in untrusted mode")
 UNTRUSTED_MEMORY = Limit("ARROYO_UNTRUSTED_MEMORY", 512 * 2**20, "of memory, in untrusted mode", True)
 UNTRUSTED_OUTPUT = Limit("ARROYO_UNTRUSTED_OUTPUT", 64 * 2**20, "of output, in untrusted mode", True)
@@ -114,6 +116,7 @@ LIMITS = (
     BUNDLE_BYTES,
     BUNDLE_UNPACKED_BYTES,
     BUNDLE_FILES,
+    VALUE_DEPTH,
     UNTRUSTED_SECONDS,
     UNTRUSTED_MEMORY,
     UNTRUSTED_OUTPUT,

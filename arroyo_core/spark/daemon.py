@@ -52,9 +52,9 @@ def preload(names: Iterable[str]) -> None:
     # pyarrow imports pandas for the first array that it makes of Python's values.
     for name in ("pyspark.worker", "arroyo_core.spark.worker", "pandas", *names):
         # Whatever a plugin raises: without the daemon there is no task, and no report of it.
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(Exception, SystemExit):
             importlib.import_module(name)
-    with contextlib.suppress(Exception):
+    with contextlib.suppress(Exception, SystemExit):
         installed_plugins()
     # Workers look for garbage after every task; none of this is.
     gc.collect()

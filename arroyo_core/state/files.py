@@ -343,7 +343,9 @@ def _open_parquet(source: Any, file: StateFile, **settings: Any) -> pq.ParquetFi
     size_bytes = max(pages, file.memory_bytes, found.num_rows * 8)
     limit = STATE_FILE_BYTES.value
     if size_bytes > limit:
-        raise ValueError(f"it unpacks to {size_bytes} bytes, and at most {limit} are allowed ({STATE_FILE_BYTES.variable})")
+        raise ValueError(
+            f"it unpacks to {size_bytes} bytes, and at most {limit} are allowed ({STATE_FILE_BYTES.variable})"
+        )
     return reader
 
 

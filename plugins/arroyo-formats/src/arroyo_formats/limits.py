@@ -12,8 +12,6 @@ LINE_BYTES = Limit(
     least=1,
     greatest=2**31 - 1,
 )
-#: Arrow moves columns of 64 levels at most; parsers that recurse end the process at some thousands.
-VALUE_DEPTH = Limit("ARROYO_MAX_VALUE_DEPTH", 100, "levels of values and types", least=1, greatest=500)
 SCHEMA_TYPES = Limit("ARROYO_MAX_SCHEMA_TYPES", 100_000, "types in a schema, each counted where it is used")
 ROW_GROUP_BYTES = Limit(
     "ARROYO_MAX_ROW_GROUP_BYTES",
@@ -22,7 +20,11 @@ ROW_GROUP_BYTES = Limit(
     is_bytes=True,
 )
 AVRO_BLOCK_BYTES = Limit(
-    "ARROYO_MAX_AVRO_BLOCK_BYTES", 256 * 2**20, "in a block of an Avro file, unpacked", is_bytes=True, greatest=2**31 - 1
+    "ARROYO_MAX_AVRO_BLOCK_BYTES",
+    256 * 2**20,
+    "in a block of an Avro file, unpacked",
+    is_bytes=True,
+    greatest=2**31 - 1,
 )
 AVRO_BLOCK_VALUES = Limit("ARROYO_MAX_AVRO_BLOCK_VALUES", 2**22, "values in a block of an Avro file")
 MESSAGE_ROWS_BYTES = Limit(
@@ -33,13 +35,12 @@ MESSAGE_ROWS_BYTES = Limit(
 )
 REGISTRY_BYTES = Limit("ARROYO_MAX_REGISTRY_BYTES", 64 * 2**20, "in an answer of a schema registry", is_bytes=True)
 REGISTRY_REFERENCES = Limit(
-    "ARROYO_MAX_REGISTRY_REFERENCES", 1_000, "schemas that a schema of a registry refers to, with theirs"
+    "ARROYO_MAX_REGISTRY_REFERENCES", 200, "schemas that a schema of a registry refers to, with theirs", greatest=500
 )
 
 #: In the order of docs/limits.md, which is held against it.
 LIMITS = (
     LINE_BYTES,
-    VALUE_DEPTH,
     SCHEMA_TYPES,
     ROW_GROUP_BYTES,
     AVRO_BLOCK_BYTES,

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from arroyo_formats.files import DamagedFileError, is_local, open_for_reading
+from arroyo_formats.files import DamagedFileError, is_damage, is_local, open_for_reading
 from arroyo_formats.limits import ROW_GROUP_BYTES
 
 #: What a value takes at least, decoded.
@@ -154,12 +154,17 @@ def _group(file: pq.ParquetFile, path: str, number: int, columns: set[str]) -> _
 def _look_at_dictionaries(
     source: Source, file: pq.ParquetFile, group: _Group, names: Sequence[str]
 ) -> Mapping[str, int]:
-    """The longest text of each of these chunks, as its dictionary has it."""
+    """The longest text of each of these chunks, as its dictionary has it; of none where it is damaged."""
     looked = [leaf.path_in_schema for leaf in group.texts if leaf.path_in_schema in names and not _has_deltas(leaf)]
-    with pq.ParquetFile(
-        source.reopen(), metadata=file.metadata, read_dictionary=looked, buffer_size=LOOK_BYTES
-    ) as look:
-        return {name: _longest_of(look, group.number, name) for name in looked}
+    try:
+        reopened = source.reopen()
+        with pq.ParquetFile(reopened, metadata=file.metadata, read_dictionary=looked, buffer_size=LOOK_BYTES) as look:
+            return {name: _longest_of(look, group.number, name) for name in looked}
+    except (pa.ArrowException, OSError) as error:
+        if not is_damage(error):
+            raise
+        # Whoever reads as far finds the same.
+        return {}
 
 
 def _longest_of(look: pq.ParquetFile, group: int, name: str) -> int:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from urllib.parse import quote
 
 from arroyo_core.errors import ConfigError, ExternalError
+from arroyo_formats.limits import REGISTRY_REFERENCES
 from arroyo_formats.registry.transport import AnswerError, Transport
 
 AVRO, PROTOBUF, JSON = "AVRO", "PROTOBUF", "JSON"
@@ -173,6 +174,9 @@ class SchemaRegistry:
                 raise ConfigError(f"schemas refer to each other in a circle: {' -> '.join((*within, reference.name))}")
             if reference.name in found:
                 continue
+            problem = REGISTRY_REFERENCES.problem(len(found) + len(within) + 1)
+            if problem is not None:
+                raise ConfigError(f"the schema registry: {problem}", field="registry")
             inner = self.version(reference.subject, reference.version)
             self._collect(inner, found, (*within, reference.name))
             found[reference.name] = inner.text

@@ -19,6 +19,7 @@ from arroyo_core.errors import ConfigError, DataError, ExternalError
 from arroyo_std.columns import check_column, check_unique, nearest, normal_type
 from arroyo_std.joins.layout import Mask
 from arroyo_std.joins.pairs import Ranges
+from arroyo_std.joins.table_bounds import check_json, folded_schema, unfold, unfolded_bytes
 
 #: Tables that one process keeps; the one that was read first goes.
 CACHED_TABLES = 16
@@ -80,24 +81,27 @@ class TableSource(LookupTable):
                     f"the table {self.path!r} had a column {missing[0]!r} when the pipeline was planned, and has none "
                     f"now; it has {', '.join(dataset.schema.names)}"
                 )
-            return self._read_batches(dataset.replace_schema(schema), max_bytes)
+            return self._read_batches(dataset, schema, max_bytes)
         except (OSError, ValueError) as error:
             # Arrow's errors are of these kinds, too.
             raise ExternalError(f"cannot read the table {self.path!r}: {error}") from error
 
-    def _read_batches(self, dataset: Any, max_bytes: int) -> pa.Table:
+    def _read_batches(self, dataset: Any, schema: pa.Schema, max_bytes: int) -> pa.Table:
         batches: list[pa.RecordBatch] = []
         size = 0
-        for batch in dataset.to_batches(columns=list(dataset.schema.names)):
-            size += batch.nbytes
+        # Of Parquet a text may be stored once for a million rows; lines have what they have.
+        is_folded = self.format is TableFormat.PARQUET
+        read = dataset.replace_schema(folded_schema(schema) if is_folded else schema)
+        for batch in read.to_batches(columns=list(schema.names)):
+            size += unfolded_bytes(batch)
             if size > max_bytes:
                 # Before all of it is in memory: that is what the limit is for.
                 raise DataError(
                     f"the table {self.path!r} is larger than cache.max_bytes, {format_bytes(max_bytes)}: "
                     "raise it, or take fewer columns"
                 )
-            batches.append(batch)
-        return pa.Table.from_batches(batches, schema=dataset.schema).combine_chunks()
+            batches.append(unfold(batch, schema) if is_folded else batch)
+        return pa.Table.from_batches(batches, schema=schema).combine_chunks()
 
     def _dataset(self) -> Any:
         import fsspec
@@ -107,6 +111,8 @@ class TableSource(LookupTable):
         filesystem, path = fsspec.core.url_to_fs(self.path, **dict(self.storage_options))
         # A listing that a file system remembers would hide what has changed.
         filesystem.invalidate_cache()
+        if self.format is TableFormat.JSON:
+            check_json(filesystem, path)
         handler = pyarrow.fs.PyFileSystem(pyarrow.fs.FSSpecHandler(filesystem))
         return pyarrow.dataset.dataset(path, filesystem=handler, format=self._file_format())
 
