@@ -215,15 +215,15 @@ def _check_trust(bundle: Bundle, data: bytes, url: str, shown_url: str) -> None:
 
 
 def _check_name(bundle: Bundle, url: str, shown_url: str) -> None:
-    """Raise `UntrustedBundleError` where a bundle is under the name of another: a signature does not say which it is."""
+    """Raise `UntrustedBundleError` for a bundle under the name of another: a signature does not say which it is."""
     stem, _, kind = url.rpartition("/")[2].rpartition(".")
     # A wheel has three tags behind its version.
     found = stem.rsplit("-", 3)[0] if kind == "whl" else stem
     wanted = f"{bundle.manifest.name}-{bundle.manifest.version}"
     if _SEPARATORS.sub("-", found).lower() != _SEPARATORS.sub("-", wanted).lower():
         raise UntrustedBundleError(
-            f"{shown_url} holds {bundle.manifest}, and is not called {wanted}.{kind}: any bundle of a trusted key could "
-            "be there; give its 'sha256', or its own name to the file"
+            f"{shown_url} holds {bundle.manifest}, and is not called {wanted}.{kind}: any bundle of a trusted key "
+            "could be there; give its 'sha256', or its own name to the file"
         )
 
 

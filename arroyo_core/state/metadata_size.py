@@ -23,6 +23,6 @@ def check_metadata_size(metadata: CheckpointMetadata) -> None:
     told = ", ".join(f"{name} ({size} bytes, {files} files)" for name, (size, files) in largest)
     raise StateError(
         f"job {metadata.job_id!r}: the metadata of epoch {metadata.epoch} has {size_bytes} bytes, and at most "
-        f"{max_bytes} are allowed ({METADATA_BYTES.variable}). The largest tables are {told}. Every table of every subtask "
-        "has files of its own: lower the parallelism of these operators, or keep fewer tables"
+        f"{max_bytes} are allowed ({METADATA_BYTES.variable}). The largest tables are {told}. Every table of every "
+        "subtask has files of its own: lower the parallelism of these operators, or keep fewer tables"
     )

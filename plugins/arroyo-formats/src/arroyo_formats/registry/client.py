@@ -189,11 +189,15 @@ def _schema(answer: Any, schema_id: int | None = None) -> RegisteredSchema:
             kind=str(answer.get("schemaType") or AVRO),
             text=str(answer["schema"]),
             references=tuple(Reference(str(r["name"]), str(r["subject"]), int(r["version"])) for r in references),
-            id=answer.get("id", schema_id),
-            version=answer.get("version"),
+            id=_number(answer.get("id", schema_id)),
+            version=_number(answer.get("version")),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ExternalError(f"the schema registry gave an answer that is no schema: {error!r}") from error
+
+
+def _number(found: Any) -> int | None:
+    return None if found is None else int(found)
 
 
 def _body(schema: RegisteredSchema) -> dict[str, Any]:

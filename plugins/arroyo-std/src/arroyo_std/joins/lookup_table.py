@@ -19,7 +19,7 @@ from arroyo_core.errors import ConfigError, DataError, ExternalError
 from arroyo_std.columns import check_column, check_unique, nearest, normal_type
 from arroyo_std.joins.layout import Mask
 from arroyo_std.joins.pairs import Ranges
-from arroyo_std.joins.table_bounds import check_json, folded_schema, unfold, unfolded_bytes
+from arroyo_std.joins.table_bounds import check_json, folded_schema, text_columns, unfold, unfolded_bytes
 
 #: Tables that one process keeps; the one that was read first goes.
 CACHED_TABLES = 16
@@ -74,7 +74,7 @@ class TableSource(LookupTable):
         Raises `DataError` for a table that is too large or has lost a column, `ExternalError` where it cannot be read.
         """
         try:
-            dataset = self._dataset()
+            dataset = self._dataset(folded=text_columns(schema))
             missing = [name for name in schema.names if name not in dataset.schema.names]
             if missing:
                 raise DataError(
@@ -89,10 +89,7 @@ class TableSource(LookupTable):
     def _read_batches(self, dataset: Any, schema: pa.Schema, max_bytes: int) -> pa.Table:
         batches: list[pa.RecordBatch] = []
         size = 0
-        # Of Parquet a text may be stored once for a million rows; lines have what they have.
-        is_folded = self.format is TableFormat.PARQUET
-        read = dataset.replace_schema(folded_schema(schema) if is_folded else schema)
-        for batch in read.to_batches(columns=list(schema.names)):
+        for batch in dataset.replace_schema(folded_schema(schema, dataset.schema)).to_batches(columns=schema.names):
             size += unfolded_bytes(batch)
             if size > max_bytes:
                 # Before all of it is in memory: that is what the limit is for.
@@ -100,10 +97,11 @@ class TableSource(LookupTable):
                     f"the table {self.path!r} is larger than cache.max_bytes, {format_bytes(max_bytes)}: "
                     "raise it, or take fewer columns"
                 )
-            batches.append(unfold(batch, schema) if is_folded else batch)
+            batches.append(unfold(batch, schema))
         return pa.Table.from_batches(batches, schema=schema).combine_chunks()
 
-    def _dataset(self) -> Any:
+    def _dataset(self, folded: Sequence[str] = ()) -> Any:
+        """The files; of Parquet the columns `folded` as dictionaries: a text may be stored once for a million rows."""
         import fsspec
         import pyarrow.dataset
         import pyarrow.fs
@@ -114,12 +112,14 @@ class TableSource(LookupTable):
         if self.format is TableFormat.JSON:
             check_json(filesystem, path)
         handler = pyarrow.fs.PyFileSystem(pyarrow.fs.FSSpecHandler(filesystem))
-        return pyarrow.dataset.dataset(path, filesystem=handler, format=self._file_format())
+        return pyarrow.dataset.dataset(path, filesystem=handler, format=self._file_format(folded))
 
-    def _file_format(self) -> Any:
+    def _file_format(self, folded: Sequence[str]) -> Any:
         import pyarrow.csv
         import pyarrow.dataset
 
+        if self.format is TableFormat.PARQUET:
+            return pyarrow.dataset.ParquetFileFormat(dictionary_columns=set(folded))
         if self.format is not TableFormat.CSV:
             return str(self.format)
         # As the csv format of connectors reads it: nothing but an empty value is NULL.

@@ -13,7 +13,6 @@ from arroyo_core.api.limits import VALUE_DEPTH
 
 #: What is looked at together, and the longest line that Arrow reads.
 BLOCK_BYTES = 2**22
-_INDEX = pa.int32()
 
 
 def check_json(filesystem: Any, path: str) -> None:
@@ -31,9 +30,17 @@ def check_json(filesystem: Any, path: str) -> None:
             _check_depth(name, rest)
 
 
-def folded_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema with texts as dictionaries: a text that is stored once for many rows stays so while it is read."""
-    fields = [field.with_type(pa.dictionary(_INDEX, field.type)) if _is_text(field.type) else field for field in schema]
+def text_columns(schema: pa.Schema) -> list[str]:
+    """The columns that may hold a value once for many rows, where they are read as dictionaries."""
+    return [field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_binary(field.type)]
+
+
+def folded_schema(schema: pa.Schema, found: pa.Schema) -> pa.Schema:
+    """The schema, with dictionaries where the files are read as such: their values are not repeated so far."""
+    fields = [
+        field.with_type(found.field(field.name).type) if pa.types.is_dictionary(found.field(field.name).type) else field
+        for field in schema
+    ]
     return pa.schema(fields)
 
 
@@ -43,22 +50,21 @@ def unfolded_bytes(batch: pa.RecordBatch) -> int:
 
 
 def unfold(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch with plain texts."""
-    columns = [
-        column.dictionary_decode() if pa.types.is_dictionary(column.type) else column for column in batch.columns
-    ]
+    """The batch with plain values, in the schema."""
+    if batch.schema.equals(schema):
+        return batch
+    columns = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _unfolded_bytes(column: pa.Array) -> int:
-    if not pa.types.is_dictionary(column.type):
+    kind = column.type
+    if not pa.types.is_dictionary(kind):
         return int(column.nbytes)
+    if pa.types.is_primitive(kind.value_type):
+        return len(column) * kind.value_type.bit_width // 8
     lengths = pc.take(pc.binary_length(column.dictionary), column.indices)
     return int(pc.sum(lengths).as_py() or 0) + 4 * len(column)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
 
 
 def _files(filesystem: Any, path: str) -> Iterator[str]:
