@@ -42,6 +42,7 @@ class Registry:
         self._constructors: dict[str, OperatorConstructor[Any]] = {}
         self._lookups: dict[str, LookupConstructor[Any]] = {}
         self._disputed_lookups: dict[str, str] = {}
+        self._disputed_udfs: dict[str, str] = {}
         self._udfs: dict[str, Udf] = {}
         self._origins: dict[tuple[str, str], Origin] = {}
         self._current = APPLICATION
@@ -94,12 +95,29 @@ class Registry:
         self._claim("UDF", udf.name)
         self._udfs[udf.name] = udf
 
+    def withdraw_udf(self, name: str, reason: str) -> None:
+        """Nobody gets a UDF that two distributions claim; the name stays taken."""
+        self._udfs.pop(name, None)
+        self._disputed_udfs[name] = reason
+
+    @property
+    def disputed_udfs(self) -> Mapping[str, str]:
+        """UDFs that nobody gets, and why."""
+        return MappingProxyType(self._disputed_udfs)
+
+    def find_udf(self, name: str) -> Udf | None:
+        """The UDF of this name; raises `PluginError` where two distributions claim it."""
+        if name in self._disputed_udfs:
+            raise PluginError(self._disputed_udfs[name])
+        return self._udfs.get(name)
+
     def with_udfs(self, functions: Iterable[Udf], *, origin: Origin = APPLICATION) -> Registry:
         """A copy that has these functions too; raises `PluginError` naming both for a name that is taken."""
         copy = Registry()
         copy._constructors = dict(self._constructors)
         copy._lookups = dict(self._lookups)
         copy._disputed_lookups = dict(self._disputed_lookups)
+        copy._disputed_udfs = dict(self._disputed_udfs)
         copy._udfs = dict(self._udfs)
         copy._origins = dict(self._origins)
         with copy.registering(origin):

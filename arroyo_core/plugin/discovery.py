@@ -20,6 +20,9 @@ from arroyo_core.plugin import hookspec
 #: A comma-separated list of plugins (entry-point names or distributions) that are not loaded.
 BLOCK_VARIABLE = "ARROYO_BLOCK_PLUGINS"
 
+#: What a plugin may raise: `sys.exit` in it does not end the command, as if all had been done.
+_RAISED = (Exception, SystemExit)
+
 logger = logging.getLogger(__name__)
 
 
@@ -83,7 +86,7 @@ class Hooks:
             try:
                 with within(origin) if within is not None else nullcontext():
                     found = self.call(hook, module, **arguments)
-            except Exception as error:
+            except _RAISED as error:
                 logger.warning("%s of plugin %s failed: %s: %s", hook, origin, type(error).__name__, error)
                 continue
             if found:
@@ -183,7 +186,7 @@ class _Loader:
             try:
                 report = self._register(report, point.load)
             # A plugin is foreign code: whatever it raises on import is its own trouble, and is reported.
-            except Exception as error:
+            except _RAISED as error:
                 report = replace(report, error=f"{type(error).__name__}: {error}")
         self.reports.append(report)
 
@@ -194,7 +197,7 @@ class _Loader:
         staged = Registry()
         try:
             self.hooks.call("arroyo_register", module, registry=staged)
-        except Exception:
+        except _RAISED:
             self.hooks.unregister(module)
             raise
         return self._merge(replace(report, hooks=names), staged)
@@ -218,6 +221,7 @@ class _Loader:
                 try:
                     self.registry.add_udf(_attributed(udf, report.origin))
                 except PluginError as error:
+                    self.registry.withdraw_udf(udf.name, str(error))
                     conflicts.append(str(error))
         return replace(
             report,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,6 +28,8 @@ from arroyo_core.udf.user_function import UserFunction
 
 #: How many plans a process remembers the functions of.
 _REMEMBERED = 8
+
+_SEPARATORS = re.compile("[-_+]+")
 
 _remembered: dict[tuple[tuple[UdfPin, ...], int], tuple[PluginSet, PluginSet]] = {}
 _lock = threading.Lock()
@@ -57,6 +60,8 @@ class BundleOpener:
         if bundle.manifest.content is not ContentKind.MODULES:
             raise BundleError(f"{shown_url} holds pickled functions: only the program that made them can use them")
         _check_trust(bundle, data, location, shown_url)
+        if sha256 is None and configured_trust() is not None:
+            _check_name(bundle, location, shown_url)
         cache = default_artifact_cache()
         if sha256 is None and cache is not None:
             # Tasks on this host need not find the file as it is now.
@@ -207,6 +212,19 @@ def _check_trust(bundle: Bundle, data: bytes, url: str, shown_url: str) -> None:
     check_trusted(data, signature, trust, what=str(bundle))
     if cache is not None and signature is not None:
         cache.put_signature(bundle.sha256, signature)
+
+
+def _check_name(bundle: Bundle, url: str, shown_url: str) -> None:
+    """Raise `UntrustedBundleError` for a bundle under the name of another: a signature does not say which it is."""
+    stem, _, kind = url.rpartition("/")[2].rpartition(".")
+    # A wheel has three tags behind its version.
+    found = stem.rsplit("-", 3)[0] if kind == "whl" else stem
+    wanted = f"{bundle.manifest.name}-{bundle.manifest.version}"
+    if _SEPARATORS.sub("-", found).lower() != _SEPARATORS.sub("-", wanted).lower():
+        raise UntrustedBundleError(
+            f"{shown_url} holds {bundle.manifest}, and is not called {wanted}.{kind}: any bundle of a trusted key "
+            "could be there; give its 'sha256', or its own name to the file"
+        )
 
 
 def _cached(url: str, shown_url: str, sha256: str) -> bytes:

@@ -14,6 +14,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
+from arroyo_core.api.limits import PREFIX
 from arroyo_core.plugin import installed_plugins
 from arroyo_core.spark.launch import make_socket_folder
 from arroyo_core.state.seals import SEAL_VARIABLES
@@ -31,7 +32,7 @@ _MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(8 * 2**20), "MALLOC_TRIM_THRESHOLD_": s
 
 
 def daemon_environment() -> dict[str, str]:
-    """For the daemon: which modules of plugins to load, namely those that the driver has loaded for its pipeline.
+    """For the daemon: which modules of plugins to load, namely those that the driver has loaded; the driver's limits.
 
     Libraries must not start threads there: they would be missing in the workers, which also inherit how memory is kept.
     """
@@ -42,6 +43,7 @@ def daemon_environment() -> dict[str, str]:
         "JE_ARROW_MALLOC_CONF": "background_thread:false",
         "OPENBLAS_NUM_THREADS": "1",
         **{name: os.environ.get(name, value) for name, value in _MEMORY.items()},
+        **{name: value for name, value in os.environ.items() if name.startswith(PREFIX)},
     }
 
 
@@ -50,9 +52,9 @@ def preload(names: Iterable[str]) -> None:
     # pyarrow imports pandas for the first array that it makes of Python's values.
     for name in ("pyspark.worker", "arroyo_core.spark.worker", "pandas", *names):
         # Whatever a plugin raises: without the daemon there is no task, and no report of it.
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(Exception, SystemExit):
             importlib.import_module(name)
-    with contextlib.suppress(Exception):
+    with contextlib.suppress(Exception, SystemExit):
         installed_plugins()
     # Workers look for garbage after every task; none of this is.
     gc.collect()

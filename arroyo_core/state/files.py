@@ -28,7 +28,7 @@ from arroyo_core.state.chunks import combine, cut_rows, take_rows
 from arroyo_core.state.config import KEY_HASH_COLUMN, OPERATION_COLUMN
 from arroyo_core.state.failures import DamagedStateError, MissingFileError
 from arroyo_core.state.fitting import source_columns
-from arroyo_core.state.limits import UNPACKED_VARIABLE, max_unpacked_bytes
+from arroyo_core.state.limits import STATE_FILE_BYTES
 from arroyo_core.state.messages import OperationCode
 from arroyo_core.state.paths import check_reference
 from arroyo_core.state.storage import StorageProvider
@@ -341,9 +341,11 @@ def _open_parquet(source: Any, file: StateFile, **settings: Any) -> pq.ParquetFi
     pages = sum(found.row_group(group).total_byte_size for group in range(found.num_row_groups))
     # Values that repeat take no room in pages; each row has a hash, at least.
     size_bytes = max(pages, file.memory_bytes, found.num_rows * 8)
-    limit = max_unpacked_bytes()
+    limit = STATE_FILE_BYTES.value
     if size_bytes > limit:
-        raise ValueError(f"it unpacks to {size_bytes} bytes, and at most {limit} are allowed ({UNPACKED_VARIABLE})")
+        raise ValueError(
+            f"it unpacks to {size_bytes} bytes, and at most {limit} are allowed ({STATE_FILE_BYTES.variable})"
+        )
     return reader
 
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import os
-
-from arroyo_core.api.units import parse_bytes
-from arroyo_core.errors import SetupError
+from arroyo_core.api.limits import Limit
 from arroyo_core.state.storage import StorageProvider
 
-#: What the metadata of one checkpoint may take: far below the 2 GiB of a protobuf message, and already slow.
-MAX_METADATA_BYTES = 2**29
-METADATA_VARIABLE = "ARROYO_MAX_METADATA_BYTES"
-
-#: What a data file may unpack to, as its footer says: far above what is written, but for rows of gigabytes.
-MAX_UNPACKED_BYTES = 2**33
-UNPACKED_VARIABLE = "ARROYO_MAX_STATE_FILE_BYTES"
+#: Below the 2 GiB of a protobuf message. What somebody else wrote may take fifty times as much when it is parsed.
+METADATA_BYTES = Limit(
+    "ARROYO_MAX_METADATA_BYTES",
+    2**27,
+    "in the metadata of a checkpoint",
+    is_bytes=True,
+    least=1,
+    greatest=2**31 - 1,
+)
+#: As its footer says: far above what is written, but for rows of gigabytes.
+STATE_FILE_BYTES = Limit(
+    "ARROYO_MAX_STATE_FILE_BYTES", 2**33, "in a data file of state, unpacked", is_bytes=True, least=1
+)
+#: In the order of docs/limits.md, which is held against it.
+LIMITS = (METADATA_BYTES, STATE_FILE_BYTES)
 
 #: What surrounds a message in its file, at most.
 _ENVELOPE_BYTES = 1024
@@ -25,29 +30,6 @@ SMALL_FILE_BYTES = 2**20
 TOLD_FILE_BYTES = 2**26
 
 
-def max_metadata_bytes() -> int:
-    """What the metadata of one checkpoint may take, as `ARROYO_MAX_METADATA_BYTES` says."""
-    return _limit(METADATA_VARIABLE, MAX_METADATA_BYTES, greatest=2**31 - 1)
-
-
-def max_unpacked_bytes() -> int:
-    """What a data file may unpack to, as `ARROYO_MAX_STATE_FILE_BYTES` says."""
-    return _limit(UNPACKED_VARIABLE, MAX_UNPACKED_BYTES)
-
-
 def read_metadata(storage: StorageProvider, path: str) -> bytes:
     """The file of a checkpoint's metadata; `OversizedFileError` for one that is larger than any may be."""
-    return storage.read(path, max_bytes=max_metadata_bytes() + _ENVELOPE_BYTES, option=METADATA_VARIABLE)
-
-
-def _limit(variable: str, default: int, *, greatest: int = 2**63 - 1) -> int:
-    text = os.environ.get(variable, "")
-    if not text:
-        return default
-    try:
-        limit = parse_bytes(text)
-    except ValueError as error:
-        raise SetupError(f"{variable}: {error}") from error
-    if not 0 < limit <= greatest:
-        raise SetupError(f"{variable} is a size from 1 to {greatest} bytes, not {text}")
-    return limit
+    return storage.read(path, max_bytes=METADATA_BYTES.value + _ENVELOPE_BYTES, option=METADATA_BYTES.variable)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
-from arroyo_core.api.limits import LIMITS, UNTRUSTED_MEMORY, UNTRUSTED_SECONDS
+from arroyo_core.api.limits import LIMITS, PREFIX, UNTRUSTED_MEMORY, UNTRUSTED_SECONDS
 from arroyo_core.api.policy import ROOTS_VARIABLE
 from arroyo_core.cli.confined.policies import UNTRUSTED_VARIABLE, planned_files, seconds_for
 from arroyo_core.cli.diagnostics import mistake_json
@@ -81,7 +81,7 @@ def _run(
 
 def _environment(allowed: Sequence[str]) -> dict[str, str]:
     names = {*_KEPT, *allowed, *(limit.variable for limit in LIMITS)}
-    kept = {name: os.environ[name] for name in names if name in os.environ}
+    kept = {name: value for name, value in os.environ.items() if name in names or name.startswith(PREFIX)}
     # An empty or a relative entry is a folder that may be the author's.
     path = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if Path(each).is_absolute()]
     return {**kept, "PYTHONPATH": os.pathsep.join(path)} if path else kept

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import fsspec
 import pytest
+from arroyo_formats.limits import LINE_BYTES
 from arroyo_formats.text import lines
 from arroyo_formats.text.lines import LineNumbers, line_ends, next_line, read_blocks
 from fsspec.implementations.local import LocalFileSystem
@@ -96,7 +97,7 @@ def test_line_numbers_count_from_one_whenever_they_are_asked_for(
 
 def test_a_line_without_end_is_refused_with_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "BLOCK_BYTES", 8)
-    monkeypatch.setattr(lines, "MAX_LINE_BYTES", 32)
+    monkeypatch.setenv(LINE_BYTES.variable, "32")
     path = stored(b"short\n" + b"x" * 100)
-    with pytest.raises(DataError, match=f"{path}: a line at byte 6 is longer than 32 bytes"):
+    with pytest.raises(DataError, match=rf"{path}: in a line at byte 6 \d+B are too many: at most 32B"):
         list(read_blocks(MEMORY, path, start=0, stop=None, max_lines=10, quote_aware=False))

@@ -18,7 +18,7 @@ from arroyo_core.runtime.stop import StopFile
 from arroyo_core.state import ParquetBackend, StorageProvider, paths
 from arroyo_core.state.failures import DamagedStateError, OversizedFileError
 from arroyo_core.state.files import FileOrigin, ReadCounts, encode_file, read_file, verify_file
-from arroyo_core.state.limits import METADATA_VARIABLE, SMALL_FILE_BYTES, TOLD_FILE_BYTES, UNPACKED_VARIABLE
+from arroyo_core.state.limits import METADATA_BYTES, SMALL_FILE_BYTES, STATE_FILE_BYTES, TOLD_FILE_BYTES
 from arroyo_core.state.staged import read_staged
 
 from .support.recording import DictDriver, dict_storage
@@ -43,7 +43,7 @@ def test_a_file_of_terabytes_takes_no_memory(tmp_path):
         file.truncate(2**42)
     backend = ParquetBackend(StorageProvider(str(tmp_path)), "job")
     with pytest.raises(
-        OversizedFileError, match="536871936 bytes, and is not read; ARROYO_MAX_METADATA_BYTES allows more"
+        OversizedFileError, match="134218752 bytes, and is not read; ARROYO_MAX_METADATA_BYTES allows more"
     ):
         backend.load_checkpoint_metadata("job", EPOCH)
     assert backend.storage.put_if_absent(CHECKPOINT, b"mine") is False
@@ -57,7 +57,7 @@ def stored():
 
 
 def test_metadata_beyond_the_limit_is_not_read(stored, monkeypatch):
-    monkeypatch.setenv(METADATA_VARIABLE, "1KiB")
+    monkeypatch.setenv(METADATA_BYTES.variable, "1KiB")
     backend = ParquetBackend(dict_storage(dict(stored)), "job")
     with pytest.raises(OversizedFileError, match=r"has more than 2048 bytes.*ARROYO_MAX_METADATA_BYTES"):
         backend.resolve_latest()
@@ -112,7 +112,7 @@ def test_of_a_data_file_no_more_is_read_than_was_written(storage, file, call):
 
 def test_a_file_that_unpacks_to_more_than_allowed_is_not_unpacked(storage, file, monkeypatch):
     assert read(storage, file).num_rows == 1000
-    monkeypatch.setenv(UNPACKED_VARIABLE, "1KiB")
+    monkeypatch.setenv(STATE_FILE_BYTES.variable, "1KiB")
     with pytest.raises(DamagedStateError, match=r"unpacks to \d+ bytes, and at most 1024 are allowed"):
         read(storage, file)
 
@@ -139,7 +139,7 @@ def test_a_sealed_file_is_not_opened_before_it_is_verified(storage, file, monkey
 
 @pytest.mark.parametrize("text", ["many", "0", "3GiB"])
 def test_a_limit_is_a_size(stored, monkeypatch, text):
-    monkeypatch.setenv(METADATA_VARIABLE, text)
+    monkeypatch.setenv(METADATA_BYTES.variable, text)
     with pytest.raises(SetupError, match="ARROYO_MAX_METADATA_BYTES"):
         ParquetBackend(dict_storage(dict(stored)), "job").load_checkpoint_metadata("job", EPOCH)
 

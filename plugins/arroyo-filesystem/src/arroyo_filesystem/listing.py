@@ -12,6 +12,7 @@ from arroyo_formats.text.compressed import compression_of
 
 from arroyo_core.api.policy import current_policy
 from arroyo_core.errors import ConfigError, ExternalError
+from arroyo_filesystem.limits import LISTED_FILES, PATTERN_STARS
 from arroyo_filesystem.location import Location
 
 GLOB_CHARACTERS = "*?["
@@ -50,6 +51,8 @@ def list_files(location: Location, wanted: str | None) -> list[File]:
     """
     policy = current_policy()
     policy.check_url(fixed_folder(location.url), field="path")
+    if _has_glob(location.path):
+        PATTERN_STARS.check(_stars(location.path), field="path")
     try:
         infos, root = _find(location)
     except PermissionError as error:
@@ -58,6 +61,7 @@ def list_files(location: Location, wanted: str | None) -> list[File]:
         raise ConfigError(f"there is no {location.url!r}", field="path", value=location.url) from error
     except OSError as error:
         raise ExternalError(f"cannot list {location.url!r}: {error}") from error
+    LISTED_FILES.check(len(infos), field="path")
     for info in infos:
         # A folder below the root may have links to others.
         policy.check_path(info["name"], field="path")
@@ -124,6 +128,11 @@ def fixed_folder(path: str) -> str:
 
 def _has_glob(path: str) -> bool:
     return any(char in path for char in GLOB_CHARACTERS)
+
+
+def _stars(path: str) -> int:
+    names = path.split("/")
+    return max(names.count("**"), *(name.count("*") for name in names if name != "**"), 0)
 
 
 def _is_hidden(path: str, root: str | None) -> bool:

@@ -93,7 +93,9 @@ def read_choice(
 
 def find_format(name: str, plugins: PluginSet | None = None) -> Format:
     """The format of this name; raises `ConfigError` that lists all, `PluginError` where two distributions claim it."""
-    formats = installed_formats(plugins)
+    formats, disputed = _claims(plugins)
+    if name in disputed:
+        raise PluginError(disputed[name])
     if name not in formats:
         near = difflib.get_close_matches(name, formats, n=1)
         raise ConfigError(
@@ -107,14 +109,23 @@ def find_format(name: str, plugins: PluginSet | None = None) -> Format:
 
 
 def installed_formats(plugins: PluginSet | None = None) -> Mapping[str, Format]:
-    """All formats of this environment, by name."""
+    """All formats of this environment, by name, without those that two distributions claim."""
+    return _claims(plugins)[0]
+
+
+def _claims(plugins: PluginSet | None) -> tuple[Mapping[str, Format], Mapping[str, str]]:
+    """The formats by name, and the names that nobody gets, with the reason."""
     plugins = plugins or installed_plugins()
     found: dict[str, tuple[Format, Any]] = {}
+    disputed: dict[str, str] = {}
     for item, origin in plugins.hooks.collect("arroyo_format", Format):
         if item.name in found:
-            raise PluginError(f"format {item.name!r} is claimed by {found[item.name][1]} and by {origin}")
+            disputed[item.name] = (
+                f"format {item.name!r} is claimed by {found[item.name][1]} and by {origin}: uninstall one of them, or "
+                "block it with ARROYO_BLOCK_PLUGINS"
+            )
         found[item.name] = (item, origin)
-    return {name: item for name, (item, _) in found.items()}
+    return {name: item for name, (item, _) in found.items() if name not in disputed}, disputed
 
 
 def file_formats(plugins: PluginSet | None = None) -> Mapping[str, FileFormat]:

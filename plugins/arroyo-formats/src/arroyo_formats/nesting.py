@@ -1,36 +1,20 @@
-"""How deep values and types may be nested.
+"""How deep types may be nested.
 
-Schemas come with files and messages, or from a registry, and so do the values that types are inferred from: whoever
-sends them must not choose how deep a parser recurses, nor how many types a few named ones are put together to.
+Schemas come with files and messages, or from a registry: whoever sends them must not choose how deep a parser recurses,
+nor how many types a few named ones are put together to.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import numpy as np
+from arroyo_core.api.limits import VALUE_DEPTH
+from arroyo_formats.limits import SCHEMA_TYPES
 
-#: Arrow moves columns of 64 levels at most; parsers that recurse end the process at some thousands.
-MAX_DEPTH = 100
-#: All types of a schema, each counted as often as it is referred to.
-MAX_TYPES = 100_000
-#: A text in quotes, also one that does not end.
-_QUOTED = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)', re.DOTALL)
-_OPEN, _CLOSE = b"[{", b"]}"
-
-
-def json_depth(text: bytes) -> int:
-    """How deep the values of a JSON text are nested, up to where it is no JSON; not exact below `MAX_DEPTH`."""
-    most = text.count(b"{") + text.count(b"[")
-    if most <= MAX_DEPTH:
-        # No need to be exact.
-        return most
-    codes = np.frombuffer(_QUOTED.sub(b"", text), dtype=np.uint8)
-    steps = np.isin(codes, list(_OPEN)).astype(np.int64) - np.isin(codes, list(_CLOSE))
-    return int(np.cumsum(steps).max(initial=0))
+#: How many characters of a place are shown.
+_SHOWN = 100
 
 
 @dataclass(slots=True)
@@ -55,8 +39,6 @@ class Bounds:
 
     def check(self, at: str, *, types: int, depth: int) -> None:
         # A place that is so deep is not worth showing whole.
-        shown = at if len(at) <= MAX_DEPTH else f"{at[:MAX_DEPTH]}..."
-        if depth > MAX_DEPTH:
-            raise self.error(shown, f"types are nested deeper than {MAX_DEPTH} levels")
-        if types > MAX_TYPES:
-            raise self.error(shown, f"the schema has more than {MAX_TYPES} types, each counted where it is used")
+        problem = VALUE_DEPTH.problem(depth) or SCHEMA_TYPES.problem(types)
+        if problem is not None:
+            raise self.error(at if len(at) <= _SHOWN else f"{at[:_SHOWN]}...", problem)

@@ -11,7 +11,9 @@ import pyarrow as pa
 from arroyo_core.errors import DataError
 from arroyo_formats.conform import conform
 from arroyo_formats.format import BadMessage, Decoded, MessageReader
+from arroyo_formats.limits import MESSAGE_ROWS_BYTES
 from arroyo_formats.messages import empty_batch
+from arroyo_formats.plain_sizes import is_folded, plain_bytes
 
 
 class WholeFileReader(MessageReader):
@@ -42,9 +44,22 @@ class WholeFileReader(MessageReader):
 
     def _batches(self, message: bytes) -> list[pa.RecordBatch]:
         table = self.table(message)
+        check_message(max(table.nbytes, table.num_rows * max(1, len(self.schema)), _plain_bytes(table)))
         # Bytes that were damaged on the way may pass for values until someone looks at them.
         table.validate(full=True)
         return [conform(batch, self.schema, place="message") for batch in table.to_batches()]
+
+
+def check_message(size: int) -> None:
+    """Raise `DataError` where the rows of one message would have so many bytes."""
+    problem = MESSAGE_ROWS_BYTES.problem(size)
+    if problem is not None:
+        raise DataError(problem)
+
+
+def _plain_bytes(table: pa.Table) -> int:
+    folded = [column for column in table.columns if is_folded(column.type)]
+    return sum(plain_bytes(chunk) for column in folded for chunk in column.chunks)
 
 
 def cut_parts(sizes: Sequence[int], *, part_bytes: int) -> list[tuple[int, int]]:

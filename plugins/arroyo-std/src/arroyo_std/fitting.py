@@ -51,8 +51,11 @@ def is_fitting(given: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def find_function(name: str, kind: type[FunctionT], registry: Registry, *, decorator: str) -> FunctionT:
-    """The user function of this name; raises `ConfigError` at `function` unless it is of this kind."""
-    found = registry.udfs.get(name)
+    """The user function of this name; raises `ConfigError` at `function` unless it is of this kind.
+
+    `PluginError` where two distributions claim it.
+    """
+    found = registry.find_udf(name)
     if isinstance(found, kind):
         return found
     names = sorted(each.name for each in registry.udfs.values() if isinstance(each, kind))

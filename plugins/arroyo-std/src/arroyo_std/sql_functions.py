@@ -29,6 +29,7 @@ class UserFunctions:
 
     def __init__(self, registry: Registry) -> None:
         self._others = {each.name: each for each in registry.udfs.values() if not isinstance(each, ScalarUdf)}
+        self._disputed = registry.disputed_udfs
         self._by_name: dict[str, ScalarUdf] = {}
         for each in registry.udfs.values():
             if isinstance(each, ScalarUdf):
@@ -119,6 +120,8 @@ class UserFunctions:
 
     def explain_unknown(self, name: str) -> str | None:
         """Why a UDF of this name cannot be called in SQL; None if there is no such UDF."""
+        if name in self._disputed:
+            return self._disputed[name]
         found = self._others.get(name)
         use = next((use for kind, use in _USES.items() if isinstance(found, kind)), None)
         return None if use is None else f"function {name!r} is {use}"

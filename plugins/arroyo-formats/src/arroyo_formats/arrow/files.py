@@ -9,8 +9,10 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.ipc
 
+from arroyo_formats.arrow.claims import ClaimError, check_claims
 from arroyo_formats.conform import conform, plain_schema
 from arroyo_formats.files import TO_THE_END, DamagedFileError, FileReader, is_damage, is_local
+from arroyo_formats.plain_sizes import plain_slices
 
 #: The first bytes of the file format; a stream begins otherwise.
 FILE_MAGIC = b"ARROW1"
@@ -42,18 +44,19 @@ class ArrowFileReader(FileReader):
     def read(self, path: str, part: tuple[int, int], position: int) -> Iterator[tuple[pa.RecordBatch, int]]:
         before = 0
         try:
-            with _open(self._fs, path) as reader:
+            with _open(self._fs, path, checks=True) as reader:
                 for batch in _batches(reader, part):
                     # Bytes that are not what was written may pass for values until someone looks at them.
                     batch.validate(full=True)
                     inner = max(position - before, 0)
                     before += batch.num_rows
-                    for start in range(inner, batch.num_rows, self._batch_rows):
-                        rows = batch.slice(start, self._batch_rows)
+                    for rows in plain_slices(batch, self._batch_rows, start=inner):
                         position += rows.num_rows
                         yield conform(rows, self._schema, place=path), position
         except (pa.ArrowException, OSError) as error:
             raise _named(path, error) from error
+        except ClaimError as error:
+            raise DamagedFileError(path, str(error)) from error
 
 
 def _named(path: str, error: Exception) -> Exception:
@@ -71,11 +74,15 @@ def _batches(reader: IpcReader, part: tuple[int, int]) -> Iterator[pa.RecordBatc
 
 
 @contextmanager
-def _open(fs: Any, path: str) -> Iterator[IpcReader]:
+def _open(fs: Any, path: str, *, checks: bool = False) -> Iterator[IpcReader]:
+    """With `checks`, what batches say that they unpack to is looked at first; of local files, where that is quick."""
     with pa.memory_map(path) if is_local(fs) else pa.PythonFile(fs.open(path, "rb"), mode="r") as source:
         try:
             magic = source.read(len(FILE_MAGIC))
             source.seek(0)
+            if checks and is_local(fs):
+                check_claims(memoryview(source.read_buffer()), is_file=magic == FILE_MAGIC)
+                source.seek(0)
             reader = pa.ipc.open_file(source) if magic == FILE_MAGIC else pa.ipc.open_stream(source)
         except (pa.ArrowException, OSError) as error:
             raise _named(path, error) from error

@@ -7,12 +7,13 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
+from arroyo_formats.arrow.claims import unpacked_sizes
 from arroyo_formats.arrow.files import FILE_MAGIC, ArrowFileReader, piece_bytes, read_schema
 from arroyo_formats.files import FileFormat, FileReader, FileWriter, OnBad
 from arroyo_formats.format import Format, MessageReader, MessageWriter
 from arroyo_formats.formats_pb2 import ArrowSettings
 from arroyo_formats.messages import refuse_rows
-from arroyo_formats.whole_files import WholeFileReader, cut_parts
+from arroyo_formats.whole_files import WholeFileReader, check_message, cut_parts
 
 
 class ArrowFiles(FileFormat):
@@ -55,6 +56,7 @@ class ArrowFileWriter(FileWriter):
 class ArrowMessageReader(WholeFileReader):
     def table(self, message: bytes) -> pa.Table:
         is_file = message.startswith(FILE_MAGIC)
+        check_message(sum(unpacked_sizes(memoryview(message), is_file=is_file)))
         with pa.ipc.open_file(message) if is_file else pa.ipc.open_stream(message) as reader:
             return reader.read_all()
 

@@ -11,14 +11,14 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
+from arroyo_core.api.limits import SCHEMA_BYTES
 from arroyo_formats.avro.plain import read_long
+from arroyo_formats.limits import AVRO_BLOCK_BYTES, AVRO_BLOCK_VALUES
 from arroyo_formats.registry.framing import zigzag
 
 MAGIC = b"Obj\x01"
 SYNC_BYTES = 16
 SCHEMA, CODEC = "avro.schema", "avro.codec"
-#: No block is believed to be larger than this, whatever it says: it would be held in memory as a whole.
-MAX_BLOCK_BYTES = 2**30
 _MAX_NUMBER_BYTES = 10
 #: How the files say what we call otherwise.
 CODECS: Mapping[str, str] = {"none": "null", "deflate": "deflate", "snappy": "snappy", "zstd": "zstandard"}
@@ -84,8 +84,12 @@ def blocks(file: BinaryIO, header: Header, start: int, stop: int | None) -> Iter
             return
         file.seek(at)
         count, size = _number(file), _number(file)
-        if count < 0 or not 0 <= size <= MAX_BLOCK_BYTES:
+        if count < 0 or size < 0:
             raise ContainerError(f"a block of {count} values in {size} bytes at byte {at}")
+        # A block is held in memory as a whole.
+        problem = AVRO_BLOCK_VALUES.problem(count) or AVRO_BLOCK_BYTES.problem(size)
+        if problem is not None:
+            raise ContainerError(f"the block at byte {at}: {problem}")
         block = Block(at, count, file.tell(), size)
         yield block
         file.seek(block.end - SYNC_BYTES)
@@ -131,22 +135,23 @@ def _compress(compression: str, data: bytes) -> bytes:
 
 
 def _decompress(codec: str, data: bytes) -> bytes:
+    most = AVRO_BLOCK_BYTES.value
     match codec:
         case "null":
             return data
         case "deflate":
             unpacker = zlib.decompressobj(wbits=-15)
-            return _whole(unpacker.decompress(data, MAX_BLOCK_BYTES), unpacker.eof)
+            return _whole(unpacker.decompress(data, most), unpacker.eof)
         case "bzip2":
             bz = bz2.BZ2Decompressor()
-            return _whole(bz.decompress(data, MAX_BLOCK_BYTES), bz.eof)
+            return _whole(bz.decompress(data, most), bz.eof)
         case "xz":
             xz = lzma.LZMADecompressor()
-            return _whole(xz.decompress(data, MAX_BLOCK_BYTES), xz.eof)
+            return _whole(xz.decompress(data, most), xz.eof)
         case "zstandard":
             with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
-                found: bytes = stream.read(MAX_BLOCK_BYTES)
-            return _whole(found, len(found) < MAX_BLOCK_BYTES)
+                found: bytes = stream.read(most + 1)
+            return _whole(found, len(found) <= most)
         case "snappy":
             return _unsnap(data)
     raise ContainerError(f"it is compressed with {codec!r}, which is not known")
@@ -160,8 +165,9 @@ def _unsnap(data: bytes) -> bytes:
         shift += 7
         if byte < 0x80:
             break
-    if size > MAX_BLOCK_BYTES:
-        raise ContainerError(f"a block of {size} bytes")
+    problem = AVRO_BLOCK_BYTES.problem(size)
+    if problem is not None:
+        raise ContainerError(problem)
     found = bytes(pa.decompress(data[:-4], size, "snappy", asbytes=True))
     if zlib.crc32(found).to_bytes(4, "big") != data[-4:]:
         raise ContainerError("the checksum of a block is wrong")
@@ -170,7 +176,7 @@ def _unsnap(data: bytes) -> bytes:
 
 def _whole(data: bytes, is_whole: bool) -> bytes:
     if not is_whole:
-        raise ContainerError("a block is cut off, or too large")
+        raise ContainerError(f"a block is cut off, or too large: {AVRO_BLOCK_BYTES.hint}")
     return data
 
 
@@ -189,8 +195,8 @@ def _number(file: BinaryIO) -> int:
 
 def _text(file: BinaryIO) -> bytes:
     size = _number(file)
-    if not 0 <= size <= MAX_BLOCK_BYTES:
-        raise ContainerError(f"a length of {size} in the header")
+    if not 0 <= size <= SCHEMA_BYTES.value:
+        raise ContainerError(f"a length of {size} in the header: {SCHEMA_BYTES.hint}")
     return _exactly(file, size)
 
 

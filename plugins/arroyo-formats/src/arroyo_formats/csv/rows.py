@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
+from arroyo_core.api.limits import COLUMNS
 from arroyo_core.errors import ConfigError, DataError
 from arroyo_formats.csv.shapes import misshapen, open_quote
 from arroyo_formats.text.lines import BYTE_ORDER_MARK, line_ends, read_blocks
@@ -164,7 +166,10 @@ def read_header(fs: Any, path: str, dialect: CsvDialect) -> Header:
     if not names:
         # Arrow would take the first row for one.
         raise DataError(f"{path}:1: the header is empty: write the names of the columns there, or set no_header")
-    twice = sorted({name for name in names if names.count(name) > 1})
+    problem = COLUMNS.problem(len(names))
+    if problem is not None:
+        raise DataError(f"{path}:1: in the header {problem}")
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise DataError(f"{path}:1: columns appear twice in the header: {', '.join(twice)}")
     return Header(tuple(names), len(first.data))

@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
+from arroyo_core.api.json_depth import json_depth
+from arroyo_core.api.limits import VALUE_DEPTH
 from arroyo_core.errors import ConfigError
 from arroyo_formats.format import Indices
-from arroyo_formats.nesting import MAX_DEPTH, json_depth
 from arroyo_formats.text.salvage import Look, Texts, is_blank
 from arroyo_formats.text.schema_parser import SchemaParser
 from arroyo_formats.text.timestamps import ISO, UTC, TimeTexts, Writing, as_times
@@ -134,11 +135,9 @@ def infer_schema(data: bytes, times: TimeTexts = ISO) -> pa.Schema:
         raise pa.ArrowInvalid(f"line {min(look.bad) + 1}: {look.bad[min(look.bad)]}")
     # Arrow recurses to infer types, and overflows the stack; with a schema it does not.
     for index in range(len(texts)):
-        depth = json_depth(texts.text(index))
-        if depth > MAX_DEPTH:
-            raise pa.ArrowInvalid(
-                f"line {index + 1}: values are nested in {depth} levels, and types of more than {MAX_DEPTH} are not"
-            )
+        problem = VALUE_DEPTH.problem(json_depth(texts.text(index)))
+        if problem is not None:
+            raise pa.ArrowInvalid(f"line {index + 1}: {problem}")
     return as_times(read_json(data, None), times)
 
 

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import Any, BinaryIO
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from arroyo_formats.files import FileFormat, FileReader, FileWriter, OnBad
 from arroyo_formats.format import Format, MessageReader, MessageWriter
 from arroyo_formats.formats_pb2 import ParquetSettings
 from arroyo_formats.messages import refuse_rows
-from arroyo_formats.parquet.reading import ParquetFileReader, piece_bytes, read_schema
+from arroyo_formats.parquet.reading import ParquetFileReader, piece_bytes, read_message, read_schema
 from arroyo_formats.parquet.writing import ParquetFileWriter
 from arroyo_formats.whole_files import WholeFileReader, cut_parts
 
@@ -43,7 +42,7 @@ class ParquetFiles(FileFormat):
 
 class ParquetMessageReader(WholeFileReader):
     def table(self, message: bytes) -> pa.Table:
-        return pq.ParquetFile(pa.BufferReader(message)).read(use_threads=False)
+        return read_message(message, self.schema)
 
 
 class ParquetFormat(Format):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +10,8 @@ import pyarrow.parquet as pq
 
 from arroyo_formats.conform import conform, plain_schema
 from arroyo_formats.files import TO_THE_END, DamagedFileError, FileReader, is_damage, is_local
+from arroyo_formats.parquet.sizes import BytesSource, FileSource, RowSizes, row_sizes
+from arroyo_formats.whole_files import check_message
 
 #: What is read of a column at a time, where reading little costs little.
 READ_BYTES = 256 * 2**10
@@ -54,11 +56,13 @@ class ParquetFileReader(FileReader):
         self, file: pq.ParquetFile, path: str, groups: range, *, columns: Sequence[str], position: int
     ) -> Iterator[tuple[pa.RecordBatch, int]]:
         """Batches of so many rows as come to `BATCH_BYTES`."""
-        rows = min(self._batch_rows, _rows_within(BATCH_BYTES, file.metadata, groups, columns))
+        source = FileSource(self._fs, path)
+        sizes = row_sizes(source, file, groups, columns, max_bytes=BATCH_BYTES, max_rows=self._batch_rows)
+        rows = sizes.rows
         is_done = False
         while not is_done:
             is_done = True
-            batches = self._batches(file, path, groups, columns=columns, position=position, rows=rows)
+            batches = self._batches(file, path, groups, columns=columns, position=position, rows=rows, sizes=sizes)
             for batch, after in self._undamaged(batches, path, rows):
                 if batch is None:
                     # All rows before the damage are wanted, and no other ones by chance.
@@ -85,18 +89,32 @@ class ParquetFileReader(FileReader):
             yield None, 0
 
     def _batches(
-        self, file: pq.ParquetFile, path: str, groups: range, *, columns: Sequence[str], position: int, rows: int
+        self,
+        file: pq.ParquetFile,
+        path: str,
+        groups: range,
+        *,
+        columns: Sequence[str],
+        position: int,
+        rows: int,
+        sizes: RowSizes,
     ) -> Iterator[tuple[pa.RecordBatch, int]]:
         left, skipped = _skip_groups(file.metadata, groups, position)
-        inner = position - skipped
-        for batch in file.iter_batches(batch_size=rows, row_groups=left, columns=columns):
-            if inner >= batch.num_rows:
-                inner -= batch.num_rows
+        read = file.iter_batches(batch_size=min(rows, sizes.safe_rows), row_groups=left, columns=columns)
+        conformed = self._conformed(read, path, position - skipped)
+        for batch in gathered(conformed, rows, max_bytes=BATCH_BYTES) if sizes.safe_rows < rows else conformed:
+            position += batch.num_rows
+            yield batch, position
+
+    def _conformed(self, batches: Iterable[pa.RecordBatch], path: str, skipped: int) -> Iterator[pa.RecordBatch]:
+        """The batches in the schema, without so many rows at the beginning."""
+        for batch in batches:
+            if skipped >= batch.num_rows:
+                skipped -= batch.num_rows
                 continue
-            rest = batch.slice(inner) if inner else batch
-            inner = 0
-            position += rest.num_rows
-            yield conform(rest, self._schema, place=path), position
+            rest = batch.slice(skipped) if skipped else batch
+            skipped = 0
+            yield conform(rest, self._schema, place=path)
 
     def _nulls(self, file: pq.ParquetFile, groups: range, *, position: int) -> Iterator[tuple[pa.RecordBatch, int]]:
         """A file without any wanted column still has its rows."""
@@ -109,21 +127,40 @@ class ParquetFileReader(FileReader):
             yield pa.RecordBatch.from_arrays(columns, schema=self._schema), position
 
 
-def _rows_within(max_bytes: int, metadata: pq.FileMetaData, groups: range, columns: Sequence[str]) -> int:
-    """How many rows of the wanted columns have `max_bytes`, in the row group with the widest rows."""
-    wanted = set(columns)
-    widest = 0.0
-    for number in groups:
-        group = metadata.row_group(number)
-        leaves = (group.column(index) for index in range(group.num_columns))
-        size = sum(leaf.total_uncompressed_size for leaf in leaves if _is_of(leaf.path_in_schema, wanted))
-        widest = max(widest, size / max(1, group.num_rows))
-    return max(1, int(max_bytes / widest)) if widest else max_bytes
+def read_message(data: bytes, schema: pa.Schema) -> pa.Table:
+    """The rows of a file in memory that has those of a message; raises `DataError` where they are too many."""
+    with pq.ParquetFile(pa.BufferReader(data)) as file:
+        check_message(file.metadata.num_rows * max(1, len(schema)))
+        columns = [name for name in schema.names if name in file.schema_arrow.names]
+        groups = range(file.metadata.num_row_groups)
+        sizes = row_sizes(BytesSource(data), file, groups, columns, max_bytes=BATCH_BYTES, max_rows=2**16)
+        rows = min(sizes.rows, sizes.safe_rows)
+        found: list[pa.RecordBatch] = []
+        size = 0
+        for batch in file.iter_batches(batch_size=rows, columns=columns, use_threads=False):
+            size += batch.nbytes
+            check_message(size)
+            found.append(batch)
+        kept = pa.schema([file.schema_arrow.field(name) for name in columns])
+        return pa.Table.from_batches(found, kept) if columns else _without_columns(file.metadata.num_rows)
 
 
-def _is_of(path: str, columns: set[str]) -> bool:
-    """Whether a leaf belongs to one of the columns; a name may have dots of its own."""
-    return path in columns or path.partition(".")[0] in columns
+def _without_columns(rows: int) -> pa.Table:
+    return pa.table({"": pa.nulls(rows)})
+
+
+def gathered(batches: Iterable[pa.RecordBatch], rows: int, *, max_bytes: int) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of so many, or of fewer that have so many bytes."""
+    held: list[pa.RecordBatch] = []
+    have = size = 0
+    for batch in batches:
+        if held and (have + batch.num_rows > rows or size + batch.nbytes > max_bytes):
+            yield pa.concat_batches(held)
+            held, have, size = [], 0, 0
+        held.append(batch)
+        have, size = have + batch.num_rows, size + batch.nbytes
+    if held:
+        yield pa.concat_batches(held)
 
 
 def _skip_groups(metadata: pq.FileMetaData, groups: range, position: int) -> tuple[list[int], int]:

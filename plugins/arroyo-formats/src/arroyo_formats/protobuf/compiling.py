@@ -48,12 +48,22 @@ def compile_texts(files: Mapping[str, str], main: str) -> descriptor_pb2.FileDes
     """One of several texts, by the names by which they import each other."""
     with tempfile.TemporaryDirectory() as folder:
         for name, text in files.items():
-            path = (Path(folder) / name).resolve()
-            if not path.is_relative_to(Path(folder).resolve()):
-                raise ProtoError(f"{name!r} is not the path of an import")
+            _put(Path(folder).resolve(), name, text)
+        return _run(Path(folder), main)
+
+
+def _put(folder: Path, name: str, text: str) -> None:
+    """A registry says how files are called."""
+    try:
+        path = (folder / name).resolve()
+        is_inside = path.is_relative_to(folder)
+        if is_inside:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        return _run(Path(folder), main)
+    except (OSError, ValueError) as error:
+        raise ProtoError(f"{name!r:.200} is not the path of an import: {error}") from error
+    if not is_inside:
+        raise ProtoError(f"{name!r:.200} is not the path of an import")
 
 
 def from_base64(text: str) -> descriptor_pb2.FileDescriptorSet:

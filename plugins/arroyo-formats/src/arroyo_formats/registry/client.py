@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from urllib.parse import quote
 
 from arroyo_core.errors import ConfigError, ExternalError
+from arroyo_formats.limits import REGISTRY_REFERENCES
 from arroyo_formats.registry.transport import AnswerError, Transport
 
 AVRO, PROTOBUF, JSON = "AVRO", "PROTOBUF", "JSON"
@@ -173,6 +174,9 @@ class SchemaRegistry:
                 raise ConfigError(f"schemas refer to each other in a circle: {' -> '.join((*within, reference.name))}")
             if reference.name in found:
                 continue
+            problem = REGISTRY_REFERENCES.problem(len(found) + len(within) + 1)
+            if problem is not None:
+                raise ConfigError(f"the schema registry: {problem}", field="registry")
             inner = self.version(reference.subject, reference.version)
             self._collect(inner, found, (*within, reference.name))
             found[reference.name] = inner.text
@@ -185,11 +189,15 @@ def _schema(answer: Any, schema_id: int | None = None) -> RegisteredSchema:
             kind=str(answer.get("schemaType") or AVRO),
             text=str(answer["schema"]),
             references=tuple(Reference(str(r["name"]), str(r["subject"]), int(r["version"])) for r in references),
-            id=answer.get("id", schema_id),
-            version=answer.get("version"),
+            id=_number(answer.get("id", schema_id)),
+            version=_number(answer.get("version")),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ExternalError(f"the schema registry gave an answer that is no schema: {error!r}") from error
+
+
+def _number(found: Any) -> int | None:
+    return None if found is None else int(found)
 
 
 def _body(schema: RegisteredSchema) -> dict[str, Any]:

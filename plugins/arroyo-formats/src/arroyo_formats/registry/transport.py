@@ -16,9 +16,11 @@ from typing import Any
 from arroyo_core.api.policy import current_policy
 from arroyo_core.errors import ConfigError, ExternalError
 from arroyo_core.state import backoff_s
+from arroyo_formats.limits import REGISTRY_BYTES
 
 ATTEMPTS = 4
-MAX_ANSWER_BYTES = 64 * 2**20
+#: What of a refusal is read, which is shown.
+REFUSAL_BYTES = 2**16
 #: What passes: too many requests, and what proxies and servers answer that are starting or overloaded.
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 #: Codes of OpenSSL for a certificate that none of the authorities has signed, be it that one has the name of another.
@@ -83,10 +85,15 @@ class Transport:
             data = json.dumps(body).encode()
         request = urllib.request.Request(url, data=data, headers=headers, method=method)
         with opener.open(request, timeout=self.timeout_s) as answer:
-            content = answer.read(MAX_ANSWER_BYTES + 1)
-        if len(content) > MAX_ANSWER_BYTES:
-            raise ValueError("the answer is too large")
-        return json.loads(content)
+            content = answer.read(REGISTRY_BYTES.value + 1)
+        if len(content) > REGISTRY_BYTES.value:
+            raise ExternalError(
+                f"the answer of the schema registry to {method} {url} is too large: {REGISTRY_BYTES.hint}"
+            )
+        try:
+            return json.loads(content)
+        except RecursionError as error:
+            raise ValueError("the answer is nested too deep") from error
 
     def _raise_lasting(self, error: urllib.error.HTTPError, url: str) -> None:
         """Returns where the same request may work later."""
@@ -129,9 +136,9 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 def _said(error: urllib.error.HTTPError) -> dict[str, Any]:
     try:
-        found = json.loads(error.read(MAX_ANSWER_BYTES))
+        found = json.loads(error.read(REFUSAL_BYTES))
         return {"error_code": int(found["error_code"]), "message": str(found["message"])}
-    except (ValueError, KeyError, TypeError, OSError, http.client.HTTPException):
+    except (ValueError, KeyError, TypeError, RecursionError, OSError, http.client.HTTPException):
         return {"error_code": error.code, "message": str(error.reason)}
 
 

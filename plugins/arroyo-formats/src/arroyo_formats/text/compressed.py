@@ -19,8 +19,8 @@ COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".xz": "xz"}
 GZIP_LEVEL = 4
 #: What a decompressor is asked for at a time.
 PIECE_BYTES = 2**17
-#: What a decompressor is given at a time that gives back all it can make of it.
-ZSTD_BYTES = 2**14
+#: What a decompressor is given at a time that gives back all it can make of it, which may be 30,000 times as much.
+ZSTD_BYTES = 2**12
 
 
 def compression_of(path: str) -> str | None:

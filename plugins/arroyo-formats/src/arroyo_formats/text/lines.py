@@ -15,11 +15,10 @@ import numpy.typing as npt
 
 from arroyo_core.errors import DataError
 from arroyo_formats.files import DamagedFileError
+from arroyo_formats.limits import LINE_BYTES
 from arroyo_formats.text.compressed import compression_of, open_text
 
 BLOCK_BYTES = 4 * 2**20
-#: Far beyond any sensible line; more likely the file is not text at all.
-MAX_LINE_BYTES = 256 * 2**20
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 Ends = npt.NDArray[np.int64]
@@ -92,9 +91,12 @@ def read_blocks(
             if cut == 0:
                 if damage is not None:
                     raise damage
-                if len(held) > MAX_LINE_BYTES:
-                    raise DataError(f"{path}: a line at byte {offset} is longer than {MAX_LINE_BYTES} bytes")
-                wanted = len(held) + BLOCK_BYTES
+                problem = LINE_BYTES.problem(len(held))
+                if problem is not None:
+                    # More likely the file is not text at all.
+                    raise DataError(f"{path}: in a line at byte {offset} {problem}")
+                # Twice as much each time: what is held is looked through again.
+                wanted = 2 * len(held) + BLOCK_BYTES
                 continue
             yield Block(offset, held[:cut])
             offset += cut

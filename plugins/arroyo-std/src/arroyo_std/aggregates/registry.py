@@ -195,7 +195,7 @@ def bind_aggregate(
 
 
 def _user_function(spec: AggregateSpec, registry: Registry) -> AggregateUdf | None:
-    found = registry.udfs.get(spec.function)
+    found = registry.find_udf(spec.function)
     if isinstance(found, AggregateUdf):
         if spec.function in FUNCTIONS:
             source = f" of {found.source}" if found.source else ""

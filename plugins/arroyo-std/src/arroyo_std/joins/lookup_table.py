@@ -20,6 +20,7 @@ from arroyo_core.state import take_in_parts
 from arroyo_std.columns import check_column, check_unique, nearest, normal_type
 from arroyo_std.joins.layout import Mask, Rows
 from arroyo_std.joins.pairs import Ranges
+from arroyo_std.joins.table_bounds import check_json, folded_schema, text_columns, unfold, unfolded_bytes
 from arroyo_std.large_rows import batches_of, shrink, take
 
 #: Tables that one process keeps; the one that was read first goes.
@@ -75,33 +76,34 @@ class TableSource(LookupTable):
         Raises `DataError` for a table that is too large or has lost a column, `ExternalError` where it cannot be read.
         """
         try:
-            dataset = self._dataset()
+            dataset = self._dataset(folded=text_columns(schema))
             missing = [name for name in schema.names if name not in dataset.schema.names]
             if missing:
                 raise DataError(
                     f"the table {self.path!r} had a column {missing[0]!r} when the pipeline was planned, and has none "
                     f"now; it has {', '.join(dataset.schema.names)}"
                 )
-            return self._read_batches(dataset.replace_schema(schema), max_bytes)
+            return self._read_batches(dataset, schema, max_bytes)
         except (OSError, ValueError) as error:
             # Arrow's errors are of these kinds, too.
             raise ExternalError(f"cannot read the table {self.path!r}: {error}") from error
 
-    def _read_batches(self, dataset: Any, max_bytes: int) -> pa.Table:
+    def _read_batches(self, dataset: Any, schema: pa.Schema, max_bytes: int) -> pa.Table:
         batches: list[pa.RecordBatch] = []
         size = 0
-        for batch in dataset.to_batches(columns=list(dataset.schema.names)):
-            size += batch.nbytes
+        for batch in dataset.replace_schema(folded_schema(schema, dataset.schema)).to_batches(columns=schema.names):
+            size += unfolded_bytes(batch)
             if size > max_bytes:
                 # Before all of it is in memory: that is what the limit is for.
                 raise DataError(
                     f"the table {self.path!r} is larger than cache.max_bytes, {format_bytes(max_bytes)}: "
                     "raise it, or take fewer columns"
                 )
-            batches.append(batch)
-        return pa.Table.from_batches(batches, schema=dataset.schema)
+            batches.append(unfold(batch, schema))
+        return pa.Table.from_batches(batches, schema=schema)
 
-    def _dataset(self) -> Any:
+    def _dataset(self, folded: Sequence[str] = ()) -> Any:
+        """The files; of Parquet the columns `folded` as dictionaries: a text may be stored once for a million rows."""
         import fsspec
         import pyarrow.dataset
         import pyarrow.fs
@@ -109,13 +111,17 @@ class TableSource(LookupTable):
         filesystem, path = fsspec.core.url_to_fs(self.path, **dict(self.storage_options))
         # A listing that a file system remembers would hide what has changed.
         filesystem.invalidate_cache()
+        if self.format is TableFormat.JSON:
+            check_json(filesystem, path)
         handler = pyarrow.fs.PyFileSystem(pyarrow.fs.FSSpecHandler(filesystem))
-        return pyarrow.dataset.dataset(path, filesystem=handler, format=self._file_format())
+        return pyarrow.dataset.dataset(path, filesystem=handler, format=self._file_format(folded))
 
-    def _file_format(self) -> Any:
+    def _file_format(self, folded: Sequence[str]) -> Any:
         import pyarrow.csv
         import pyarrow.dataset
 
+        if self.format is TableFormat.PARQUET:
+            return pyarrow.dataset.ParquetFileFormat(dictionary_columns=set(folded))
         if self.format is not TableFormat.CSV:
             return str(self.format)
         # As the csv format of connectors reads it: nothing but an empty value is NULL.
