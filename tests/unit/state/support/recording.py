@@ -43,7 +43,8 @@ class DictDriver:
         return None
 
     def list(self, prefix: str) -> list[StoredFile]:
-        return [StoredFile(path, len(data)) for path, data in self.files.items() if path.startswith(prefix + "/")]
+        folder = f"{prefix}/" if prefix else ""
+        return [StoredFile(path, len(data)) for path, data in self.files.items() if path.startswith(folder)]
 
     def delete(self, path: str) -> None:
         self.files.pop(path, None)
