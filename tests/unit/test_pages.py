@@ -21,6 +21,7 @@ PAGES = [
     "README.md",
     "docs/epochs-and-waves.md",
     "docs/exactly-once.md",
+    "docs/limits.md",
     "docs/many-pipelines.md",
     "docs/on-a-cluster.md",
     "docs/on-s3.md",
