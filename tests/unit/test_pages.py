@@ -22,6 +22,7 @@ PAGES = [
     "docs/epochs-and-waves.md",
     "docs/exactly-once.md",
     "docs/execution.md",
+    "docs/limits.md",
     "docs/many-pipelines.md",
     "docs/on-a-cluster.md",
     "docs/on-s3.md",

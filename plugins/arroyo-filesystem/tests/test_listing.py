@@ -99,3 +99,27 @@ def test_a_change_of_size_or_version_is_a_change() -> None:
     assert listed_file.is_changed(File("a", 1, "mtime=6"))
     assert not listed_file.is_changed(File("a", 1, "ETag=6"))
     assert not File("a", 1).is_changed(File("a", 1, "mtime=6"))
+
+
+@pytest.mark.parametrize("pattern", ["*a" * 25 + "*b", "**/" * 6 + "x.csv"])
+def test_a_pattern_with_many_stars_is_refused_before_a_name_is_matched(tmp_path, pattern):
+    (tmp_path / ("a" * 200 + ".csv")).touch()
+    with pytest.raises(ConfigError, match=r"are too many: at most 4 stars .*ARROYO_MAX_PATTERN_STARS"):
+        list_files(open_location(f"{tmp_path}/{pattern}", {}, field="path"), "csv")
+
+
+def test_links_in_a_circle_are_not_followed_for_ever(tmp_path):
+    (tmp_path / "x.csv").touch()
+    for name in "abc":
+        (tmp_path / name).symlink_to(".")
+    assert [file.path for file in list_files(open_location(str(tmp_path), {}, field="path"), "csv")] == [
+        f"{tmp_path}/x.csv"
+    ]
+
+
+def test_a_listing_has_a_limit(tmp_path, monkeypatch):
+    for number in range(5):
+        (tmp_path / f"{number}.csv").touch()
+    monkeypatch.setenv("ARROYO_MAX_LISTED_FILES", "4")
+    with pytest.raises(ConfigError, match="5 are too many: at most 4 files in the listing"):
+        list_files(open_location(str(tmp_path), {}, field="path"), "csv")

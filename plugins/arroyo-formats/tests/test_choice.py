@@ -6,10 +6,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from arroyo_formats import FormatChoice, is_chosen, read_choice
+from arroyo_formats import FormatChoice, find_format, installed_formats, is_chosen, read_choice
+from arroyo_formats.csv.format import CsvFormat
 from google.protobuf import json_format, struct_pb2
 
-from arroyo_core.errors import ConfigError
+from arroyo_core.api import Origin
+from arroyo_core.errors import ConfigError, PluginError
+from arroyo_core.plugin import discover, hookimpl
 
 
 def value(written: Any) -> struct_pb2.Value:
@@ -94,3 +97,21 @@ def test_rows_are_not_written_as_messages_of_whole_files(name: str) -> None:
     with pytest.raises(ConfigError, match="a whole file of many rows") as raised:
         choose(name).writer(pa.schema([("a", pa.int64())]))
     assert raised.value.field == "format"
+
+
+def test_a_format_that_two_distributions_claim_takes_no_other_away() -> None:
+    class Rival(CsvFormat):
+        name = "json"
+
+    class Module:
+        @staticmethod
+        @hookimpl
+        def arroyo_format() -> list[Any]:
+            return [Rival()]
+
+    plugins = discover()
+    plugins.hooks.register(Module(), Origin("rival", "2.0"))
+    assert find_format("csv", plugins).name == "csv"
+    assert "json" not in installed_formats(plugins)
+    with pytest.raises(PluginError, match=r"'json' is claimed by arroyo-formats \S+ and by rival 2.0: uninstall"):
+        find_format("json", plugins)

@@ -8,6 +8,9 @@ import pyarrow as pa
 import pytest
 from arroyo_formats import read_choice
 from arroyo_formats.avro.format import AvroFormat
+from arroyo_formats.json_schema import JsonSchemaError, arrow_schema
+from arroyo_formats.limits import REGISTRY_BYTES
+from arroyo_formats.protobuf.compiling import ProtoError, compile_texts
 from arroyo_formats.registry import RegisteredSchema, SchemaRegistry, UnknownSchemaError
 from arroyo_formats.registry.client import UNKNOWN_FOR_S
 from arroyo_formats.registry.transport import ATTEMPTS, Transport
@@ -253,3 +256,58 @@ def test_an_outage_while_reading_is_an_external_error_and_no_bad_message(registr
     with pytest.raises(ExternalError):
         reader.read([b"\0\0\0\0\1\2"])
     assert reader.read([b"\0\0\0\0\1\2"]).batch.to_pydict() == {"a": [1]}
+
+
+def test_a_chain_of_references_without_end_is_not_followed(registry: RegistryState):
+    for number in range(300):
+        following = {"name": f"n{number + 1}", "subject": f"s{number + 1}", "version": 1}
+        registry.add(f"s{number}", {**LONG, "name": f"r{number}"}, references=[following])
+    asked = client(registry)
+    with pytest.raises(ConfigError, match="201 are too many: at most 200 schemas"):
+        asked.referenced(asked.version("s0"))
+    assert len(registry.requests) <= 202
+
+
+def test_an_answer_that_is_too_large_is_not_read(registry: RegistryState, monkeypatch: pytest.MonkeyPatch):
+    registry.add("s", {**LONG, "doc": "x" * 1000})
+    monkeypatch.setenv(REGISTRY_BYTES.variable, "500")
+    with pytest.raises(ExternalError, match=r"too large: at most 500B in an answer.*ARROYO_MAX_REGISTRY_BYTES"):
+        client(registry).version("s")
+
+
+def test_an_answer_that_is_nested_too_deep_is_none(registry: RegistryState, monkeypatch: pytest.MonkeyPatch):
+    registry.add("s", LONG)
+
+    def recurse(*_: Any) -> Any:
+        raise RecursionError
+
+    monkeypatch.setattr("arroyo_formats.registry.transport.json.loads", recurse)
+    with pytest.raises(ExternalError, match="the answer is nested too deep"):
+        client(registry).version("s")
+
+
+def test_a_number_that_is_none_is_no_answer(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Transport, "send", lambda *_: {"schema": '"int"', "id": "many"})
+    with pytest.raises(ExternalError, match="an answer that is no schema"):
+        SchemaRegistry(Transport(urls=("http://localhost:1",))).version("s")
+
+
+@pytest.mark.parametrize("name", ["a/b", "x\0", "../../x.proto", "/etc/x.proto", "n" * 300])
+def test_a_reference_cannot_be_a_file_elsewhere(name: str):
+    with pytest.raises(ProtoError, match="is not the path of an import"):
+        compile_texts(
+            {"a": "", name: "", "schema.proto": 'syntax = "proto3"; message A { int32 a = 1; }'}, "schema.proto"
+        )
+
+
+@pytest.mark.parametrize("path", ["../../../../../etc/passwd", "/etc/passwd"])
+def test_an_import_cannot_be_a_file_elsewhere(path: str):
+    text = f'syntax = "proto3"; import "{path}"; message A {{ int32 a = 1; }}'
+    with pytest.raises(ProtoError, match="not found or had errors"):
+        compile_texts({"schema.proto": text}, "schema.proto")
+
+
+@pytest.mark.parametrize("reference", ["file:///etc/passwd", "http://localhost/x", "/etc/passwd", "#/a/b", "#"])
+def test_a_json_schema_refers_to_nothing_elsewhere(reference: str):
+    with pytest.raises(JsonSchemaError, match=r"there is no schema|there is nothing|contains itself"):
+        arrow_schema(json.dumps({"type": "object", "properties": {"a": {"$ref": reference}}}))

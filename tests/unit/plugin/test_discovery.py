@@ -71,6 +71,37 @@ def arroyo_register(registry):
     assert str(plugins.registry.udf_origin("tidy")) == "dist-acme 2.5"
 
 
+FUNCTION = """
+from arroyo_core.plugin import hookimpl
+from arroyo_core.udf import udf
+
+@udf
+def clean(number: int) -> int:
+    return number + {added}
+
+@udf
+def {own}(number: int) -> int:
+    return number
+
+@hookimpl
+def arroyo_register(registry):
+    registry.add_udf(clean)
+    registry.add_udf({own})
+"""
+
+
+def test_a_function_that_two_distributions_claim_is_nobodys(install):
+    """Else the one whose name sorts first would be called, whichever was meant."""
+    honest = install("payments", FUNCTION.format(added=1, own="mine"))
+    squatter = install("aaa", FUNCTION.format(added=666, own="theirs"))
+    registry = discover([honest, squatter]).registry
+    assert sorted(registry.udfs) == ["mine", "theirs"]
+    with pytest.raises(PluginError, match=r"'clean' is registered twice: by dist-aaa 1.0 and by dist-payments 1.0"):
+        registry.find_udf("clean")
+    with pytest.raises(PluginError, match="'clean' is registered twice"):
+        registry.with_udfs(()).find_udf("clean")
+
+
 def test_a_plugin_is_found_with_its_distribution(install):
     plugins = discover([install("acme", REGISTERS.format(name="acme.count"), version="2.5")])
     assert plugins.constructor("acme.count") is plugins.registry.constructors["acme.count"]
@@ -83,6 +114,7 @@ def test_a_plugin_is_found_with_its_distribution(install):
     [
         ("import no_such_client_library", "ModuleNotFoundError: No module named 'no_such_client_library'"),
         ("raise RuntimeError('bad day')", "RuntimeError: bad day"),
+        ("import sys\nsys.exit(0)", "SystemExit: 0"),
         ("x = 1", "implements no hook"),
         (
             "from arroyo_core.plugin import hookimpl\n@hookimpl\ndef arroyo_unregister(registry): pass",
@@ -90,7 +122,7 @@ def test_a_plugin_is_found_with_its_distribution(install):
         ),
         (REGISTERS.format(name="noprefix"), "not of the form 'plugin.operator'"),
     ],
-    ids=["missing library", "raises", "no hook", "unknown hook", "bad name"],
+    ids=["missing library", "raises", "exits", "no hook", "unknown hook", "bad name"],
 )
 def test_a_broken_plugin_harms_only_pipelines_that_use_it(install, code, reason):
     plugins = discover([install("bad", code), install("good", REGISTERS.format(name="good.op"))])

@@ -45,6 +45,11 @@ def test_workers_keep_memory_as_somebody_has_chosen(monkeypatch):
     assert environment["MALLOC_MMAP_THRESHOLD_"] == str(8 << 20)
 
 
+def test_workers_have_the_limits_of_the_driver(monkeypatch):
+    monkeypatch.setenv("ARROYO_MAX_LINE_BYTES", "1MiB")
+    assert daemon_environment()["ARROYO_MAX_LINE_BYTES"] == "1MiB"
+
+
 def test_a_module_that_cannot_be_loaded_is_left_to_the_tasks(monkeypatch, tmp_path):
     (tmp_path / "broken_module.py").write_text("raise RuntimeError")
     (tmp_path / "whole_module.py").touch()

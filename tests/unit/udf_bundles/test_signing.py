@@ -99,6 +99,24 @@ def test_where_trust_is_configured_unsigned_bundles_are_refused_on_driver_and_ex
     assert "greet" in plugins_for(plan, plugins).registry.udfs
 
 
+def test_a_signed_bundle_cannot_take_the_place_of_another(
+    key, make_bundle, pipeline, plugins, tmp_path, monkeypatch, cache_folder
+):
+    """Both are signed by who is trusted; whoever can write to the store puts one where the other was."""
+    wanted, other = make_bundle(), make_bundle(name="refunds")
+    for bundle in (wanted, other):
+        assert main(["udf", "sign", str(bundle), "--key", str(key)]) == 0
+    monkeypatch.setenv("ARROYO_UDF_TRUST", str(tmp_path / "trust"))
+    path = pipeline([f"{{url: {wanted}}}"], "greet")
+    assert plan_pipeline(path, plugins=plugins, environment={}, bundles=BundleOpener()).udfs[0].name == "greeting"
+    other.replace(wanted)
+    other.with_name(f"{other.name}.sig").replace(wanted.with_name(f"{wanted.name}.sig"))
+    with pytest.raises(
+        InvalidPipelineError, match=r"holds refunds \S+, and is not called refunds-\S+\.zip: any bundle"
+    ):
+        plan_pipeline(path, plugins=plugins, environment={}, bundles=BundleOpener())
+
+
 def test_without_the_extra_the_error_says_what_to_install(trust, tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "cryptography", None)
     with pytest.raises(SetupError, match=r"pip install 'arroyo-core\[signing\]'"):

@@ -31,6 +31,8 @@ def check_claims(data: memoryview, *, is_file: bool) -> None:
 
 def unpacked_sizes(data: memoryview, *, is_file: bool) -> Iterator[int]:
     """For each batch in turn, also of dictionaries, what its compressed buffers say; up to what is no message."""
+    # Buffers of Arrow have signed bytes.
+    data = data.cast("B")
     at = _FILE_START if is_file else 0
     while at + 8 <= len(data):
         try:
