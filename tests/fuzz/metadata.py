@@ -18,6 +18,7 @@ from arroyo_jobs.checkpoints.verification import Verifier
 from fsspec.implementations.local import LocalFileSystem
 from google.protobuf.message import DecodeError
 
+from arroyo_core.cli.formats import format_time
 from arroyo_core.errors import ArroyoError
 from arroyo_core.ids import TaskInfo
 from arroyo_core.pipeline import Plan, plan_text
@@ -163,6 +164,7 @@ def _status(data: bytes) -> None:
     found = read_status(memory_storage({paths.driver_status(_JOB, 1): data}), _JOB, 1)
     if found is not None:
         judge_life(found, now_us=0)
+        format_time(found.started_us)
 
 
 def _heartbeat(data: bytes) -> None:
