@@ -31,7 +31,7 @@ from arroyo_core.runtime.start import StartOptions, check_start
 from arroyo_core.runtime.status import judge_life, read_status
 from arroyo_core.runtime.stop import StopFile
 from arroyo_core.state import ParquetBackend, paths
-from arroyo_core.state.fork import ForkOrigin, rewrite_checkpoint
+from arroyo_core.state.fork import ForkOrigin, forked_from, rewrite_checkpoint
 from arroyo_core.state.inspection import finished_epoch, read_table, summarize_checkpoints, summarize_tables
 from arroyo_core.state.seals import SealKey, Seals
 from arroyo_core.udf.manifest import check_environment, decode_manifest
@@ -123,6 +123,7 @@ def _start(backend: ParquetBackend, loaded: CheckpointMetadata) -> None:
 
 
 def _fork(backend: ParquetBackend, loaded: CheckpointMetadata) -> None:
+    forked_from(loaded)
     rewrite_checkpoint(loaded, job_id="other", origin=ForkOrigin(url=backend.storage.url, job=_JOB, epoch=_EPOCH))
 
 
