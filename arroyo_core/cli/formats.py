@@ -7,7 +7,11 @@ import time
 
 
 def format_time(time_us: int) -> str:
-    moment = datetime.datetime.fromtimestamp(0, datetime.UTC) + datetime.timedelta(microseconds=time_us)
+    """A time that was read from storage may be in no year that there is."""
+    try:
+        moment = datetime.datetime.fromtimestamp(0, datetime.UTC) + datetime.timedelta(microseconds=time_us)
+    except OverflowError:
+        return f"{time_us} us"
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

@@ -18,6 +18,7 @@ from arroyo_jobs.checkpoints.verification import Verifier
 from fsspec.implementations.local import LocalFileSystem
 from google.protobuf.message import DecodeError
 
+from arroyo_core.cli.formats import format_time
 from arroyo_core.errors import ArroyoError
 from arroyo_core.ids import TaskInfo
 from arroyo_core.pipeline import Plan, plan_text
@@ -30,7 +31,7 @@ from arroyo_core.runtime.start import StartOptions, check_start
 from arroyo_core.runtime.status import judge_life, read_status
 from arroyo_core.runtime.stop import StopFile
 from arroyo_core.state import ParquetBackend, paths
-from arroyo_core.state.fork import ForkOrigin, rewrite_checkpoint
+from arroyo_core.state.fork import ForkOrigin, forked_from, rewrite_checkpoint
 from arroyo_core.state.inspection import finished_epoch, read_table, summarize_checkpoints, summarize_tables
 from arroyo_core.state.seals import SealKey, Seals
 from arroyo_core.udf.manifest import check_environment, decode_manifest
@@ -122,6 +123,7 @@ def _start(backend: ParquetBackend, loaded: CheckpointMetadata) -> None:
 
 
 def _fork(backend: ParquetBackend, loaded: CheckpointMetadata) -> None:
+    forked_from(loaded)
     rewrite_checkpoint(loaded, job_id="other", origin=ForkOrigin(url=backend.storage.url, job=_JOB, epoch=_EPOCH))
 
 
@@ -163,6 +165,7 @@ def _status(data: bytes) -> None:
     found = read_status(memory_storage({paths.driver_status(_JOB, 1): data}), _JOB, 1)
     if found is not None:
         judge_life(found, now_us=0)
+        format_time(found.started_us)
 
 
 def _heartbeat(data: bytes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -11,8 +12,11 @@ from arroyo_formats.csv import rows
 from arroyo_formats.csv.rows import CsvDialect, CsvParser
 from arroyo_formats.csv.shapes import misshapen
 from arroyo_formats.lines import Texts, parse_texts
+from fsspec.implementations.local import LocalFileSystem
 from hypothesis import given
 from hypothesis import strategies as st
+
+from arroyo_core.errors import DataError
 
 from .support.formats_in_tests import choose, read
 
@@ -54,6 +58,31 @@ def test_quoted_line_ends_cost_few_calls_and_name_the_setting(monkeypatch: pytes
     assert "set newlines_in_values: true" in parsed.bad[0]
     assert parsed.bad[1] == "Expected 3 columns, got 2"
     assert calls < 10
+
+
+def test_a_lone_return_does_not_make_up_for_an_open_quote() -> None:
+    """Two lines that a quote joins, and one that a return cuts in two, are as many rows as lines."""
+    column = pa.schema([("a", pa.string())])
+    parser = CsvParser(column, names=["a"], dialect=CsvDialect())
+    parsed = parse_texts(parser, Texts.of_lines(b'x\n"a\nb"\nc\rd\n"e\rf"\n', quote_aware=False))
+    assert sorted(parsed.bad) == [1, 3]
+    assert parsed.batch is not None
+    assert parsed.batch.to_pydict() == {"a": ["x", 'b"', "e\rf"]}
+
+
+@pytest.mark.parametrize("lines", [[b"x,y,1\n", b"\xef\xbb\xbfx,y,1\n"], [b"\xef\xbb\xbfx,y,1\n", b"x,y,1\n"]])
+def test_a_byte_order_mark_inside_a_file_is_text(lines: list[bytes]) -> None:
+    parsed = parse_texts(parser(), Texts.of_lines(b"".join(lines), quote_aware=False))
+    assert parsed.batch is not None
+    expected = ["\ufeffx" if line.startswith(b"\xef") else "x" for line in lines]
+    assert parsed.batch.column("a").to_pylist() == expected
+
+
+@pytest.mark.parametrize(("first", "reason"), [(b"\n", "is empty"), (b"a\rb,c\n", "cannot be read")])
+def test_a_header_without_names_is_refused(tmp_path: Path, first: bytes, reason: str) -> None:
+    (tmp_path / "x.csv").write_bytes(first + b"1,2\n")
+    with pytest.raises(DataError, match=rf"x\.csv:1: the header {reason}"):
+        rows.read_header(LocalFileSystem(), str(tmp_path / "x.csv"), CsvDialect())
 
 
 def test_an_empty_value_is_null_unless_it_shall_be_a_text() -> None:

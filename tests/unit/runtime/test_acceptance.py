@@ -45,6 +45,24 @@ def test_a_second_report_of_one_subtask_is_refused(epoch):
             accept(plan, 1, [*reports, again])
 
 
+def test_a_report_of_a_chain_that_is_not_there_is_refused(epoch):
+    plan, reports = epoch
+    with pytest.raises(ExchangeError, match="chain 99, which the plan has not"):
+        accept(plan, 1, [*reports, pb.ChainReport(chain=99, epoch=1, error=pb.ErrorReport(message="x"))])
+
+
+def test_a_failure_of_no_known_kind_is_refused(epoch):
+    plan, reports = epoch
+    error = pb.ErrorReport(operator_id="s", message="x", domain="nobody", retry="no_retry")
+    with pytest.raises(ExchangeError, match="does not say who can fix it"):
+        accept(plan, 1, [*reports, pb.ChainReport(chain=0, epoch=1, error=error)])
+
+
+def test_bytes_that_are_no_report_are_refused():
+    with pytest.raises(ExchangeError, match="3 bytes for the driver holds no report"):
+        acceptance.decode_report(b"\xff\xff\xff")
+
+
 def test_a_report_of_another_epoch_is_refused(epoch):
     plan, reports = epoch
     with pytest.raises(ExchangeError, match="epoch 1 in epoch 2"):

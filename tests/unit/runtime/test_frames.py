@@ -3,7 +3,7 @@ import pickle
 import pyarrow as pa
 import pytest
 
-from arroyo_core.errors import DataError
+from arroyo_core.errors import DataError, ExchangeError
 from arroyo_core.runtime import frames
 from arroyo_core.runtime.frames import EMPTY, Frame, FrameKind, FrameWriter, decode_batch, encode_batch
 
@@ -25,6 +25,21 @@ def test_a_slice_sends_only_its_own_rows():
 def test_dictionaries_are_decoded():
     batch = pa.record_batch({"a": pa.array(["x", "y", "x"]).dictionary_encode()})
     assert decode_batch(encode_batch(batch), pa.schema({"a": pa.string()})).column(0).to_pylist() == ["x", "y", "x"]
+
+
+def test_rows_whose_offsets_lead_out_of_the_frame_are_refused():
+    batch = pa.record_batch({"a": ["x", "yz"]})
+    payload = bytearray(encode_batch(batch).to_pybytes())
+    place = payload.index(bytes([0, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0]))
+    payload[place + 8 : place + 12] = (10**6).to_bytes(4, "little")
+    with pytest.raises(ExchangeError, match="does not hold rows of its channel"):
+        decode_batch(pa.py_buffer(bytes(payload)), batch.schema)
+
+
+@pytest.mark.parametrize("payload", [b"", b"\xff" * 40])
+def test_bytes_that_are_no_rows_are_refused(payload):
+    with pytest.raises(ExchangeError, match=f"a frame of {len(payload)} bytes"):
+        decode_batch(pa.py_buffer(payload), pa.schema({"a": pa.string()}))
 
 
 def test_the_writer_gives_each_frame_once():
