@@ -97,6 +97,21 @@ def test_rows_that_are_decoded_few_at_a_time_are_the_same_rows(tmp_path: Path, m
         assert rest.equals(table.slice(position))
 
 
+def test_a_file_elsewhere_is_decoded_few_rows_at_a_time_without_a_look_at_its_texts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sizes, "REMOTE_TEXT_BYTES", 2**20)
+    memory = fsspec.filesystem("memory")
+    memory.pipe_file("/bombs/x.parquet", repeated(1_000, 2**16))
+    file = pq.ParquetFile(memory.open("/bombs/x.parquet"))
+    source = sizes.FileSource(memory, "/bombs/x.parquet")
+    found = sizes.row_sizes(source, file, range(1), ["v"], max_bytes=2**24, max_rows=500)
+    assert found == sizes.RowSizes(500, 16)
+    rows = [b.num_rows for b, _ in ParquetFileReader(memory, schema=TEXT, batch_rows=500).read(
+        "/bombs/x.parquet", WHOLE_FILE, 0)]  # fmt: skip
+    assert sum(rows) == 1_000
+
+
 def test_short_texts_are_read_as_before(tmp_path: Path) -> None:
     table = pa.table({"v": [f"text {i % 1000}" for i in range(100_000)]})
     pq.write_table(table, tmp_path / "x.parquet")

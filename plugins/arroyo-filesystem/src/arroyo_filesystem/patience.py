@@ -69,6 +69,14 @@ class PatientFileSystem:
     def glob(self, path: str, *, detail: bool) -> Any:
         return self._patiently("list", path, lambda: self._fs.glob(path, detail=detail))
 
+    def cat_ranges(self, paths: list[str], starts: list[int], ends: list[int]) -> list[bytes]:
+        """Parts of files, asked for at the same time."""
+
+        def read() -> list[bytes]:
+            return list(self._fs.cat_ranges(paths, starts, ends, on_error="raise"))
+
+        return self._patiently("read", paths[0], read)
+
     def makedirs(self, path: str, *, exist_ok: bool) -> None:
         self._patiently("make", path, lambda: self._fs.makedirs(path, exist_ok=exist_ok))
 

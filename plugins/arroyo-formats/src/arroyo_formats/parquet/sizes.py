@@ -29,6 +29,8 @@ SMALL_TEXT_BYTES = 2**12
 REMOTE_TEXT_BYTES = 2**30
 #: Of an encoding that repeats the beginnings of texts, no page tells how long they get.
 _DELTA_TEXT = "DELTA_BYTE_ARRAY"
+#: Those of honest files are taken to be no longer: they would be read a few rows at a time.
+_DELTA_TEXT_BYTES = 2**18
 _HEADER_BYTES = 64
 #: What is read at a time of a file whose dictionaries are looked at.
 LOOK_BYTES = 2**18
@@ -56,14 +58,22 @@ class _Group:
     texts: Sequence[Any]
     texts_per_row: float
 
+    @property
+    def text_bytes(self) -> int:
+        """What no text can be longer than, if the footer tells the truth."""
+        return sum(leaf.total_uncompressed_size for leaf in self.texts)
+
 
 class Source(Protocol):
     """Where the bytes of a file are."""
 
-    #: For messages.
-    name: str
-    #: Whether reading a little costs little.
-    is_near: bool
+    @property
+    def name(self) -> str:
+        """For messages."""
+
+    @property
+    def is_near(self) -> bool:
+        """Whether reading a little costs little."""
 
     def starts(self, places: Sequence[int]) -> Sequence[bytes]:
         """Some bytes from each of these places on."""
@@ -126,6 +136,8 @@ def row_sizes(
     rows = min(max_rows, max(1, int(max_bytes / widest))) if widest else max_rows
     allowed = TEXT_BYTES if source.is_near else REMOTE_TEXT_BYTES
     safe_rows = rows
+    if not source.is_near and all(group.text_bytes * group.texts_per_row * rows <= allowed for group in found):
+        return RowSizes(rows, rows)
     starts = [_start(leaf) for group in found for leaf in group.texts]
     headers = iter(source.starts(starts) if starts else ())
     for group in found:
@@ -170,7 +182,7 @@ def _look_at_dictionaries(
 def _longest_of(look: pq.ParquetFile, group: int, name: str) -> int:
     row = next(look.iter_batches(batch_size=1, row_groups=[group], columns=[name]), None)
     found = [] if row is None else [each for column in row.columns for each in _dictionaries(column)]
-    return sum(pc.max(pc.binary_length(each)).as_py() or 0 for each in found)
+    return sum(int(pc.max(pc.binary_length(each)).as_py() or 0) for each in found)
 
 
 def _dictionaries(values: pa.Array) -> Iterator[pa.Array]:
@@ -197,7 +209,7 @@ def _is_of(path: str, columns: set[str]) -> bool:
 
 
 def _width(leaf: Any) -> int:
-    return _WIDTHS.get(leaf.physical_type, 4 if leaf.physical_type == _TEXT else 1)
+    return _WIDTHS.get(str(leaf.physical_type), 4 if leaf.physical_type == _TEXT else 1)
 
 
 def _start(leaf: Any) -> int:
@@ -207,7 +219,7 @@ def _start(leaf: Any) -> int:
 
 def _longest_text(leaf: Any, header: bytes) -> int:
     if _has_deltas(leaf):
-        return int(leaf.total_uncompressed_size)
+        return min(int(leaf.total_uncompressed_size), _DELTA_TEXT_BYTES)
     kind, unpacked, values = page_header(header)
     # Each text has its length before it. Without a dictionary a text is stored as often as it is there.
     return max(0, unpacked - 4 * values) if kind == _DICTIONARY_PAGE else 0

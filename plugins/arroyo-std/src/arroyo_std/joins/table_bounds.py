@@ -62,7 +62,7 @@ def _unfolded_bytes(column: pa.Array) -> int:
     if not pa.types.is_dictionary(kind):
         return int(column.nbytes)
     if pa.types.is_primitive(kind.value_type):
-        return len(column) * kind.value_type.bit_width // 8
+        return len(column) * int(kind.value_type.bit_width) // 8
     lengths = pc.take(pc.binary_length(column.dictionary), column.indices)
     return int(pc.sum(lengths).as_py() or 0) + 4 * len(column)
 
