@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 
 import pyarrow as pa
@@ -110,8 +111,7 @@ def decode_schema(schema: StateSchema) -> ArroyoSchema:
     """The columns of a config; raises `DamagedStateError` for what is no schema of a table."""
     try:
         columns = pa.ipc.read_schema(pa.py_buffer(schema.arrow_schema))
-        for column in columns:
-            _check_texts(column)
+        time_zones(columns)
         return ArroyoSchema(
             columns, schema.timestamp_column or None, tuple(schema.key_columns) if schema.has_keys else None
         )
@@ -119,12 +119,16 @@ def decode_schema(schema: StateSchema) -> ArroyoSchema:
         raise DamagedStateError(f"the config of a table in a checkpoint has no schema: {error}") from error
 
 
-def _check_texts(field: pa.Field) -> None:
-    """Raise `UnicodeDecodeError` for names and time zones that are not UTF-8, which Arrow says when asked for them."""
-    kind = field.type
-    _ = field.name, kind.tz if pa.types.is_timestamp(kind) else None
-    for index in range(kind.num_fields):
-        _check_texts(kind.field(index))
+def time_zones(fields: Iterable[pa.Field]) -> set[str]:
+    """Those of all columns; raises `UnicodeDecodeError` for one, or for a name, that is not UTF-8."""
+    found: set[str] = set()
+    for field in fields:
+        kind = field.type
+        found |= time_zones(kind.field(index) for index in range(kind.num_fields))
+        # Arrow looks at what a name is when it is asked for it.
+        if field.name is not None and pa.types.is_timestamp(kind) and kind.tz is not None:
+            found.add(kind.tz)
+    return found
 
 
 def decode_global_config(config: TableConfig) -> GlobalKeyedTableConfig:

@@ -9,11 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from arroyo_core.errors import StateError
 from arroyo_core.ids import TaskInfo
 from arroyo_core.proto.state_pb2 import CheckpointMetadata, OperatorCheckpointMetadata, StateFile
 from arroyo_core.state import paths
 from arroyo_core.state.backend import ParquetBackend
 from arroyo_core.state.compaction import merge_files
+from arroyo_core.state.config import time_zones
 from arroyo_core.state.failures import DamagedStateError, MissingFileError, NoRegisteredTableError
 from arroyo_core.state.file_access import FileAccess
 from arroyo_core.state.merge import operators_by_id, staged_bytes, table_files
@@ -147,7 +149,13 @@ def read_table(storage: StorageProvider, metadata: CheckpointMetadata, operator_
         known = ", ".join(sorted(operator.table_checkpoint_metadata)) or "none"
         raise NoRegisteredTableError(f"operator {operator_id!r} has no table {table!r} (it has: {known})")
     opened = _open(storage, metadata.job_id, operator, table)
-    return opened.to_people(merge_files(opened, opened.carried, is_oldest=True))
+    rows = opened.to_people(merge_files(opened, opened.carried, is_oldest=True))
+    for zone in time_zones(rows.schema):
+        try:
+            pa.lib.string_to_tzinfo(zone)
+        except LookupError as error:
+            raise StateError(f"table {table!r} has times of {zone!r}, a zone that is not known here") from error
+    return rows
 
 
 def diff_tables(before: pa.Table, after: pa.Table) -> pa.Table:

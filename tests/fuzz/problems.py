@@ -7,7 +7,7 @@ import traceback
 import warnings
 from dataclasses import dataclass
 
-from arroyo_core.errors import ArroyoError, OutOfTimeError
+from arroyo_core.errors import ArroyoError
 
 from .targets import ROOT, Run
 
@@ -39,7 +39,10 @@ def find_problem(run: Run, data: bytes) -> Problem | None:
             run(data)
     except ArroyoError:
         return None
-    except (Exception, OutOfTimeError, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        # Panics of native libraries are no exceptions of Python's usual kind.
         return Problem(type(error).__name__, _place(error), "".join(traceback.format_exception(error)))
     return None
 

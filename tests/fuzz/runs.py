@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .fuzzing import FINDING
+from .fuzzing import FINDING, HANG_SECONDS, MEMORY_MIB
 from .targets import ROOT, Target
 
 OUT = ROOT / "build" / "fuzz"
 #: A process that ends so often before its time has found enough.
 MOST_ENDS = 20
 #: As libFuzzer names the input that ended it.
-_ENDED_BY = {"crash-": "a crash", "timeout-": "a hang", "oom-": "too much memory", "leak-": "a leak"}
+_ENDED_BY = {"crash-": "a crash", "timeout-": "a hang", "oom-": "too much memory"}
 _PROGRESS = re.compile(r"^#(\d+)\t\w+ +cov: (\d+) ft: \d+ corp: (\d+)/")
 _EXECUTED = re.compile(r"^stat::number_of_executed_units: (\d+)")
 _MEMORY = re.compile(r"^stat::peak_rss_mb: +(\d+)")
@@ -107,7 +109,7 @@ class _Process:
         lines = log.read_text(encoding="utf-8", errors="backslashreplace").splitlines()
         _count(lines, self._report)
         ended_by = list(self._ended_by(set(self._folder.iterdir()) - before))
-        yield from ended_by
+        yield from (finding for finding in ended_by if self._is_finding(finding))
         if not self.is_whole and not ended_by:
             raise RuntimeError(f"fuzzing {self._target.name} ended:\n" + "\n".join(lines[-30:]))
 
@@ -116,6 +118,24 @@ class _Process:
             for prefix, what in _ENDED_BY.items():
                 if path.name.startswith(prefix):
                     yield Finding(self._target.name, f"{what}: {path.name}", path)
+
+    def _is_finding(self, finding: Finding) -> bool:
+        """A crash is; time and memory may be those of the search itself, which grows, or of a busy machine."""
+        return finding.path.name.startswith("crash-") or is_excessive(self._target, finding.path)
+
+
+def is_excessive(target: Target, path: Path, *, seconds: float = HANG_SECONDS, mebibytes: int = MEMORY_MIB) -> bool:
+    """Whether an input alone, in another process, takes more time or memory than any may."""
+    command = [sys.executable, "-m", "tests.fuzz", target.name, "--input", str(path)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        guard = threading.Timer(seconds, process.kill)
+        guard.start()
+        _, _, used = os.wait4(process.pid, 0)
+        is_late = not guard.is_alive()
+        guard.cancel()
+        # It is waited for already.
+        process.returncode = 0
+    return is_late or used.ru_maxrss > mebibytes * 1024
 
 
 def _count(lines: list[str], report: Report) -> None:

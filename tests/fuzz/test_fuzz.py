@@ -15,7 +15,7 @@ import pytest
 
 from tests.fuzz.__main__ import main
 from tests.fuzz.problems import find_problem
-from tests.fuzz.runs import Finding, Report, fuzz
+from tests.fuzz.runs import Finding, Report, fuzz, is_excessive
 from tests.fuzz.targets import CORPUS, TARGETS
 from tests.mutations.mutants import mutate_bytes
 
@@ -82,7 +82,9 @@ def test_a_finding_is_repeated_by_its_command(tmp_path, monkeypatch, capsys):
 
 
 def test_what_a_fuzzing_process_says_becomes_findings_and_a_report(tmp_path, monkeypatch):
-    """With a process that says what atheris would: a finding, then a crash; the next one comes to its end."""
+    """With a process that says what atheris would: a finding, and a crash; then one that needs much memory, for which
+    its input is not to blame; the third one comes to its end.
+    """
     script = tmp_path / "says.py"
     script.write_text(SAYS)
     begin = subprocess.Popen
@@ -91,6 +93,7 @@ def test_what_a_fuzzing_process_says_becomes_findings_and_a_report(tmp_path, mon
         return begin([sys.executable, str(script), *command[3:]], **options)
 
     monkeypatch.setattr("tests.fuzz.runs.subprocess.Popen", begin_script)
+    monkeypatch.setattr("tests.fuzz.runs.is_excessive", lambda target, path: False)
     *findings, report = fuzz(TARGETS["yaml"], 600, out=tmp_path)
     assert [finding.what for finding in findings] == ["KeyError in x.py:1", "a crash: crash-0"]
     assert isinstance(findings[0], Finding)
@@ -99,6 +102,14 @@ def test_what_a_fuzzing_process_says_becomes_findings_and_a_report(tmp_path, mon
     assert (report.coverage, report.inputs, report.memory_mib) == (12, 3, 77)
     assert report.executions == 164
     assert "2 findings" in str(report)
+
+
+def test_an_input_is_to_blame_for_what_it_takes_alone(tmp_path):
+    path = tmp_path / "oom-0"
+    path.write_bytes(b"name: x\n")
+    assert is_excessive(TARGETS["yaml"], path, mebibytes=1)
+    assert is_excessive(TARGETS["yaml"], path, seconds=0)
+    assert not is_excessive(TARGETS["yaml"], path, seconds=600)
 
 
 SAYS = """\
@@ -110,6 +121,9 @@ if not crash.exists():
     print("finding: " + json.dumps({"path": str(folder / "finding-0"), "what": "KeyError in x.py:1"}), flush=True)
     print("#64\\tNEW    cov: 12 ft: 20 corp: 3/40b lim: 4", file=sys.stderr)
     sys.exit(77)
+if not (folder / "oom-0").exists():
+    (folder / "oom-0").touch()
+    sys.exit(71)
 print("stat::number_of_executed_units: 100", file=sys.stderr)
 print("stat::peak_rss_mb:              77", file=sys.stderr)
 """

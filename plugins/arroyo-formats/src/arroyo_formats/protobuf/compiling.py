@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from google.protobuf import descriptor_pb2
-from google.protobuf.message import DecodeError
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import DecodeError, Message
 
 from arroyo_core.api.limits import SCHEMA_BYTES
 from arroyo_core.api.policy import current_policy
@@ -74,7 +75,18 @@ def from_base64(text: str) -> descriptor_pb2.FileDescriptorSet:
         raise ProtoError("not a set of descriptors in base64") from error
     if not found.file:
         raise ProtoError("a set of descriptors without files")
+    _check_names(found)
     return found
+
+
+def _check_names(message: Message) -> None:
+    """Raise `ProtoError` for a name that is not UTF-8: no compiler writes one, and decoders panic at it."""
+    for field, value in message.ListFields():
+        for each in value if field.is_repeated else (value,):
+            if isinstance(each, Message):
+                _check_names(each)
+            elif field.type == FieldDescriptor.TYPE_STRING and isinstance(each, bytes):
+                raise ProtoError(f"{field.full_name} is not UTF-8")
 
 
 def _run(folder: Path, main: str) -> descriptor_pb2.FileDescriptorSet:
