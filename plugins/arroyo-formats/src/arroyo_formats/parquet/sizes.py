@@ -213,8 +213,10 @@ def _width(leaf: Any) -> int:
 
 
 def _start(leaf: Any) -> int:
-    offsets = [leaf.data_page_offset, leaf.dictionary_page_offset if leaf.has_dictionary_page else None]
-    return max(0, min(int(offset) for offset in offsets if offset is not None))
+    start = leaf.data_page_offset
+    if leaf.has_dictionary_page:
+        start = min(start, leaf.dictionary_page_offset)
+    return max(0, int(start))
 
 
 def _longest_text(leaf: Any, header: bytes) -> int:
