@@ -156,7 +156,7 @@ class _Crew:
             self._expect(MessageKind.READY)
 
     def run(self, number: int, request: EpochRequest) -> list[pb.ChainReport]:
-        """All reports of an epoch; as soon as one of them tells of an error, those that there are."""
+        """All reports of an epoch; as soon as one of them has an error, those that there are."""
         import cloudpickle
 
         done = 0
