@@ -11,6 +11,9 @@ The next epoch may run in another process, on another host, at another paralleli
 is not in a state table is forgotten. An epoch may also be run twice (Spark retries tasks), and
 only one of the runs counts: effects on the outside belong into `handle_commit`.
 Along a chain every step goes from head to tail.
+
+One that `lives_on` may be kept by a live worker instead: after its checkpoint the next epoch's rows follow, in the
+same instance, with the same views, and `on_close(None)` comes when the worker ends.
 """
 
 from __future__ import annotations
@@ -88,6 +91,15 @@ class _Described(ABC):
     @abstractmethod
     def guarantee_reason(self) -> str:
         """Why, in a clause about the operator: `its position is part of the checkpoint`."""
+
+    def lives_on(self) -> bool:
+        """Whether an instance may serve one epoch after the other, as live workers would have it.
+
+        Then `on_start` is called once, and `handle_checkpoint` (of a source, `run`) once in each epoch. What it keeps
+        outside of its tables must be the same after a checkpoint as `on_start` would make it from them, and nothing may
+        be written twice. It may be made again before any epoch, as ever. Nothing else depends on it but speed.
+        """
+        return False
 
     def emits_watermarks(self) -> bool:
         """Whether it makes watermarks of its own, so that event time moves on behind it; asked by `arroyo lint`."""
@@ -245,8 +257,8 @@ class ArrowOperator(_Described):
     ) -> SignalMessage | None:
         """Emit what is left, and release resources. Returns the message to send on.
 
-        END_OF_DATA or STOP: every input has ended; one last checkpoint follows. None: the epoch
-        ended, this instance goes away after its checkpoint, and must not emit.
+        END_OF_DATA or STOP: every input has ended; one last checkpoint follows. None: this instance goes away after
+        the checkpoint of an epoch, and must not emit.
         """
         return final_message
 
@@ -300,5 +312,5 @@ class SourceOperator(_Described):
         return "it keeps no position: after a failure rows may come again, or never"
 
     def on_close(self, ctx: SourceContext) -> None:
-        """Release resources; called once, after `run`, also when it failed."""
+        """Release resources; called once, after the last `run`, also when it failed."""
         return

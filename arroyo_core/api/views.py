@@ -73,7 +73,8 @@ class PartitionedKeyedState(GlobalKeyedState[K, V], Protocol[K, V]):
     def get_restored(self) -> dict[K, V]:
         """What the checkpoint held: the keys of this subtask; those of all subtasks where the table was handed over.
 
-        For what a subtask goes on from, though others wrote it: its own part may be none of what there is.
+        For what a subtask goes on from, though others wrote it: its own part may be none of what there is. Of a view
+        that lives on, the keys of this subtask.
         """
         ...
 

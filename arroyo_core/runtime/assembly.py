@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import socket
 import sys
-from typing import Any
+from collections.abc import Mapping
 
-from arroyo_core.api import ConstructedOperator, TaskInfo
+from arroyo_core.api import ArrowOperator, ConstructedOperator, SourceOperator, TaskInfo
 from arroyo_core.errors import PluginError
 from arroyo_core.pipeline.plan import Chain, Edge, Node, Plan, Routing
 from arroyo_core.plugin import PluginSet
@@ -27,6 +27,7 @@ from arroyo_core.runtime.metrics import OperatorMetrics, Stopwatch
 from arroyo_core.runtime.node import LocalEdge, OperatorNode, SenderSlot
 from arroyo_core.runtime.pinned_udfs import plugins_for
 from arroyo_core.runtime.request import EpochRequest, TaskEnvironment
+from arroyo_core.runtime.residents import Resident
 from arroyo_core.runtime.secrets import NodeSecrets
 from arroyo_core.runtime.sources import SourceNode
 from arroyo_core.runtime.stop import StopFile
@@ -81,6 +82,12 @@ class WaveAssembly:
         self._plugins = plugins_for(plan, environment.plugins)
         self._writer = writer
         self.stopwatch = Stopwatch()
+        #: What has been started in an earlier epoch, by node.
+        self._kept: Mapping[str, Resident] = (
+            {} if environment.residents is None else environment.residents.take(request)
+        )
+        #: What lives on, unless its input ends.
+        self.residents: dict[str, Resident] = {}
         self._tables = TableOpener(
             request.storage_url,
             request.checkpoints,
@@ -112,15 +119,12 @@ class WaveAssembly:
         source: SourceNode | None = None
         slots: list[OperatorSlot] = []
         for node_id in chain.nodes:
-            node = plan.nodes[node_id]
-            constructed = construct(node, self._plugins)
-            opened = self._tables.open(constructed.inner, task_info(plan, node, subtask), node.input_schemas)
-            tables.append(opened)
-            if constructed.source is not None:
-                source = self._source_node(constructed, node, subtask, opened)
-            elif constructed.operator is not None:
-                ctx, boundary = self._context(RuntimeContext, node, subtask, opened, self.stopwatch)
-                slots.append(OperatorSlot(constructed.operator, ctx, boundary))
+            resident = self._resident(plan.nodes[node_id], subtask)
+            tables.append(resident.tables)
+            if resident.constructed.source is not None:
+                source = self._source_node(resident.constructed.source, resident)
+            elif resident.constructed.operator is not None:
+                slots.append(self._slot(resident.constructed.operator, resident))
         outputs: list[tuple[str | None, Output]] = [
             *((edge.output, edge) for edge in local_edges),
             *((slot.output, slot.sender) for slot in sender_slots),
@@ -144,36 +148,74 @@ class WaveAssembly:
             },
         )
 
-    def _source_node(
-        self, constructed: ConstructedOperator, node: Node, subtask: int, tables: OperatorTables
-    ) -> SourceNode:
-        assert constructed.source is not None
-        # Its own stopwatch: a source runs in a thread of its own.
-        ctx, boundary = self._context(RuntimeSourceContext, node, subtask, tables, Stopwatch())
-        request = self._request
-        stop_file = StopFile.at(request.storage_url, self._plan.job_id, request.generation)
-        ctx.limit(request.barrier, request.budget, stop_file=stop_file, stop=request.stop_request)
-        return SourceNode(constructed.source, ctx, boundary)
+    def _resident(self, node: Node, subtask: int) -> Resident:
+        """The node's operator, ready for the epoch: the one that lives on, or a new one."""
+        resident = self._kept.get(node.id)
+        if resident is None:
+            resident = self._make(node, subtask)
+        else:
+            resident.tables.go_on(self._tables.checkpoint_of(node.id))
+            resident.ctx.begin_epoch(
+                self._request.token,
+                clock=self._environment.clock,
+                metrics=OperatorMetrics(),
+                levels=levels_of(self._request.carried, node.id, subtask),
+            )
+        if self._lives_on(resident.constructed):
+            self.residents[node.id] = resident
+        return resident
 
-    def _context(
-        self, kind: type[Any], node: Node, subtask: int, tables: OperatorTables, stopwatch: Stopwatch
-    ) -> tuple[Any, Boundary]:
-        metrics = OperatorMetrics()
-        secrets = NodeSecrets(node, self._plugins)
+    def _make(self, node: Node, subtask: int) -> Resident:
+        constructed = construct(node, self._plugins)
+        task = task_info(self._plan, node, subtask)
+        tables = self._tables.open(constructed.inner, task, node.input_schemas, lives_on=self._lives_on(constructed))
+        kind = RuntimeContext if constructed.source is None else RuntimeSourceContext
         ctx = kind(
-            task_info=task_info(self._plan, node, subtask),
+            task_info=task,
             table_manager=tables.manager,
             clock=self._environment.clock,
             input_schemas=node.input_schemas,
             output_schema=node.output_schema,
             token=self._request.token,
-            metrics=metrics,
+            metrics=OperatorMetrics(),
             side_schemas=node.side_schemas,
             levels=levels_of(self._request.carried, node.id, subtask),
-            redact=secrets.redact,
+            redact=NodeSecrets(node, self._plugins).redact,
         )
         tables.ctx = ctx
-        return ctx, Boundary(ctx.task_info, self._request.epoch, metrics, stopwatch, secrets.redact)
+        return Resident(constructed, tables, ctx)
+
+    def _lives_on(self, constructed: ConstructedOperator) -> bool:
+        return self._environment.residents is not None and constructed.inner.lives_on()
+
+    def _source_node(self, source: SourceOperator, resident: Resident) -> SourceNode:
+        ctx, request = resident.ctx, self._request
+        assert isinstance(ctx, RuntimeSourceContext)
+        stop_file = StopFile.at(request.storage_url, self._plan.job_id, request.generation)
+        ctx.limit(request.barrier, request.budget, stop_file=stop_file, stop=request.stop_request)
+        node_id = ctx.task_info.operator_id
+        return SourceNode(
+            source,
+            ctx,
+            # Its own stopwatch: a source runs in a thread of its own.
+            self._boundary(ctx, Stopwatch()),
+            is_started=node_id in self._kept,
+            lives_on=node_id in self.residents,
+        )
+
+    def _slot(self, operator: ArrowOperator, resident: Resident) -> OperatorSlot:
+        ctx = resident.ctx
+        node_id = ctx.task_info.operator_id
+        return OperatorSlot(
+            operator,
+            ctx,
+            self._boundary(ctx, self.stopwatch),
+            is_started=node_id in self._kept,
+            lives_on=node_id in self.residents,
+        )
+
+    def _boundary(self, ctx: RuntimeContext, stopwatch: Stopwatch) -> Boundary:
+        return Boundary(ctx.task_info, self._request.epoch, ctx.metrics, stopwatch, ctx.redact)
 
     def _outputs(
         self, chain: Chain, subtask: int, built: dict[int, OperatorNode]

@@ -37,6 +37,10 @@ class OperatorSlot:
     operator: ArrowOperator
     ctx: RuntimeContext
     boundary: Boundary
+    #: Whether it has been started in an earlier epoch.
+    is_started: bool = False
+    #: Whether it goes on in the next epoch, unless its input has ended.
+    lives_on: bool = False
 
 
 class ChainedOperator:
@@ -51,8 +55,9 @@ class ChainedOperator:
 
     def on_start(self) -> None:
         for slot in self.slots:
-            with slot.boundary:
-                slot.operator.on_start(slot.ctx)
+            if not slot.is_started:
+                with slot.boundary:
+                    slot.operator.on_start(slot.ctx)
 
     def process_batch(self, batch: pa.RecordBatch, *, index: int = 0, total_inputs: int = 1, position: int = 0) -> None:
         """Give rows to the operator at `position`; past the tail they leave the chain."""
@@ -107,9 +112,12 @@ class ChainedOperator:
                 slot.operator.handle_tick(tick, slot.ctx, collector)
 
     def on_close(self, final: SignalMessage | None) -> SignalMessage | None:
-        """Close every operator that has not heard of the end yet; returns the message to send on."""
+        """Close every operator that has not heard of the end yet; returns the message to send on.
+
+        Without a message, those that live on stay as they are.
+        """
         for slot, collector in zip(self.slots, self._collectors, strict=True):
-            if final is None or not slot.ctx.is_closed:
+            if not slot.lives_on if final is None else not slot.ctx.is_closed:
                 with slot.boundary:
                     final = slot.operator.on_close(final, slot.ctx, collector)
         return final

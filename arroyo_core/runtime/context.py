@@ -31,7 +31,7 @@ _LOOK_S = 0.1
 
 
 class RuntimeContext(OperatorContext):
-    """Serves one operator of one subtask for one epoch."""
+    """Serves one operator of one subtask, one epoch after the other."""
 
     def __init__(
         self,
@@ -50,14 +50,20 @@ class RuntimeContext(OperatorContext):
         """`levels` are those at the end of the last epoch; `redact` hides the values of the config's secret fields."""
         self.task_info = task_info
         self.table_manager = table_manager
-        self.clock = clock
         self.input_schemas = input_schemas
         self.output_schema = output_schema
-        self.token = token
-        self.epoch = token.epoch
-        self.metrics = metrics
         self.side_schemas = side_schemas or {}
         self._redact = redact
+        self.begin_epoch(token, clock=clock, metrics=metrics, levels=levels)
+
+    def begin_epoch(
+        self, token: CommitToken, *, clock: Clock, metrics: OperatorMetrics, levels: OperatorLevels
+    ) -> None:
+        """Serve this epoch from now on."""
+        self.token = token
+        self.epoch = token.epoch
+        self.clock = clock
+        self.metrics = metrics
         self._input = levels.input
         self._output = levels.output
         #: The end has been announced to the operator.

@@ -15,6 +15,7 @@ from arroyo_core.runtime.clocks import task_clock
 from arroyo_core.runtime.frames import Frame, FrameKind
 from arroyo_core.runtime.heartbeats import Beat
 from arroyo_core.runtime.request import EpochRequest, TaskEnvironment
+from arroyo_core.runtime.residents import Residents
 from arroyo_core.runtime.wave import run_wave
 from arroyo_core.state import WarmCache
 
@@ -23,7 +24,8 @@ class LocalExecutor:
     """Does what Spark does for `arroyo run`: moves frames to their partitions, wave after wave.
 
     Without a `cache` every epoch reads state from storage; executors have `default_warm_cache`. A `pool` takes the
-    place of the threads that read and write files of state.
+    place of the threads that read and write files of state. With `lives_on` operators live on from epoch to epoch
+    where they can, as in live workers; close it then.
     """
 
     def __init__(
@@ -33,8 +35,12 @@ class LocalExecutor:
         *,
         cache: WarmCache | None = None,
         pool: Executor | None = None,
+        lives_on: bool = False,
     ) -> None:
         self._plugins = plugins
+        self._lives_on = lives_on
+        #: By wave and partition.
+        self._residents: dict[tuple[int, int], Residents] = {}
         self._clock = clock
         self._cache = cache
         self._pool = pool
@@ -51,10 +57,19 @@ class LocalExecutor:
             partitions = [[] for _ in range(width)]
             for frame in itertools.chain.from_iterable(sent):
                 partitions[frame.target % width].append(frame)
-        return reports_of(partitions[0])
+        reports = reports_of(partitions[0])
+        if any(report.HasField("error") for report in reports):
+            self.close()
+        return reports
 
     def cancel(self) -> None:
         """An epoch that runs in this process runs to its end; what it came to is ignored."""
+
+    def close(self) -> None:
+        """End the lives of operators that have gone on."""
+        residents, self._residents = self._residents, {}
+        for each in residents.values():
+            each.close()
 
     def progress(self) -> str:
         look = self._look
@@ -74,9 +89,13 @@ class LocalExecutor:
             on_begin=self._begin,
             cache=self._cache,
             pool=self._pool,
+            residents=self._residents.setdefault((wave, partition), Residents()) if self._lives_on else None,
         )
         try:
             return list(run_wave(plan, wave, request, environment, frames))
+        except BaseException:
+            self.close()
+            raise
         finally:
             # It holds on to all that the task had.
             self._look = None

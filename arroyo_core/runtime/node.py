@@ -105,6 +105,11 @@ class OperatorNode:
             self._tell(self._watermarks.restate())
         self.chained.restate_watermarks(None if self.source is None else self.source.ctx.levels.output)
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether more is to come for those of its operators that live on; known at the end of an epoch."""
+        return self._final() is None
+
     def start_compaction(self, epoch: int) -> None:
         """Called after `on_start`, where tasks may have threads."""
         for tables in self._tables:

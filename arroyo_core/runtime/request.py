@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from threading import Event
+from typing import TYPE_CHECKING
 
 from arroyo_core.api import CheckpointBarrier, Clock, CommitToken, StopRequest
 from arroyo_core.pipeline.plan import Plan
@@ -15,6 +16,9 @@ from arroyo_core.runtime.context import Budget
 from arroyo_core.runtime.events import StopMode
 from arroyo_core.runtime.heartbeats import Beat
 from arroyo_core.state import WarmCache
+
+if TYPE_CHECKING:
+    from arroyo_core.runtime.residents import Residents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +91,8 @@ class TaskEnvironment:
     pool: Executor | None = None
     #: Of a worker that lives on: is set when the run is given up. Then frames come and go while the wave runs.
     abandoned: Event | None = None
+    #: The operators that live on from epoch to epoch; without, all are made again for each.
+    residents: Residents | None = None
 
 
 def source_budget(plan: Plan, *, interval_ms: int | None, rows: int | None, max_bytes: int | None) -> Budget:

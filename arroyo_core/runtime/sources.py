@@ -47,16 +47,28 @@ def source_queue(source_count: int) -> SourceQueue:
 class SourceNode:
     """Runs one source subtask for one epoch."""
 
-    def __init__(self, source: SourceOperator, ctx: RuntimeSourceContext, boundary: Boundary) -> None:
+    def __init__(
+        self,
+        source: SourceOperator,
+        ctx: RuntimeSourceContext,
+        boundary: Boundary,
+        *,
+        is_started: bool = False,
+        lives_on: bool = False,
+    ) -> None:
+        """`is_started` says that it has run in an earlier epoch, `lives_on` that it goes on in the next one."""
         self.source = source
         self.ctx = ctx
+        self._is_started = is_started
+        self._lives_on = lives_on
         self._boundary = boundary
         self.finish_type: SourceFinishType | None = None
         self._thread: threading.Thread | None = None
 
     def on_start(self) -> None:
-        with self._boundary:
-            self.source.on_start(self.ctx)
+        if not self._is_started:
+            with self._boundary:
+                self.source.on_start(self.ctx)
 
     def start(self, events: SourceQueue) -> None:
         name = f"{self.ctx.task_info.operator_id}-{self.ctx.task_info.task_index}"
@@ -78,15 +90,18 @@ class SourceNode:
     def _run(self, events: SourceQueue) -> None:
         collector = QueueCollector(self, events)
         self.ctx.start_clock()
+        goes_on = False
         try:
             try:
                 with self._boundary:
                     finish_type = self.source.run(self.ctx, collector)
+                goes_on = self._lives_on and finish_type is SourceFinishType.CHECKPOINTED
             finally:
                 # `run` was charged as a whole.
                 self.ctx.metrics.busy_ns -= self.ctx.waited_ns
-                with self._boundary:
-                    self.source.on_close(self.ctx)
+                if not goes_on:
+                    with self._boundary:
+                        self.source.on_close(self.ctx)
         except OperatorError as error:
             collector.put(SourceEvent(self, error=error))
         except _CancelledError:

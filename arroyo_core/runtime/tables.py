@@ -36,6 +36,11 @@ class OperatorTables:
         """Merge old files beside the epoch, rather than at its end."""
         self.manager.start_compaction(epoch)
 
+    def go_on(self, checkpoint: bytes | None) -> None:
+        """Be open for one more epoch, after the one that ended with `checkpoint`."""
+        if self._has_tables:
+            self.manager.go_on(OperatorCheckpointMetadata.FromString(checkpoint or b""))
+
     def checkpoint(self, barrier: CheckpointBarrier, *, is_last: bool = False) -> bytes:
         """Write this epoch's change; returns the metadata to report, nothing for an operator without tables.
 
@@ -78,11 +83,21 @@ class TableOpener:
         self._is_first = is_first
         self._is_sealed = is_sealed
 
+    def checkpoint_of(self, operator_id: str) -> bytes | None:
+        """The operator's part of the last checkpoint."""
+        return self._checkpoints.get(operator_id)
+
     def open(
-        self, operator: ArrowOperator | SourceOperator, task: TaskInfo, inputs: Sequence[ArroyoSchema]
+        self,
+        operator: ArrowOperator | SourceOperator,
+        task: TaskInfo,
+        inputs: Sequence[ArroyoSchema],
+        *,
+        lives_on: bool = False,
     ) -> OperatorTables:
+        """With `lives_on` they may go on after a checkpoint."""
         tables = declared_tables(operator, inputs)
-        data = self._checkpoints.get(task.operator_id)
+        data = self.checkpoint_of(task.operator_id)
         checkpoint = OperatorCheckpointMetadata.FromString(data) if data else None
         manager = TableManager.open(
             task_info=task,
@@ -96,5 +111,6 @@ class TableOpener:
             now_us=self._clock.now_us,
             reads_storage=self._is_first,
             is_sealed=self._is_sealed,
+            lives_on=lives_on,
         )
         return OperatorTables(manager, has_tables=bool(tables))

@@ -74,6 +74,7 @@ class _WaveTask:
         assembly = WaveAssembly(plan, wave, request, environment, self._writer)
         self._stopwatch = assembly.stopwatch
         self._nodes = assembly.build()
+        self._residents = assembly.residents
         self._ticker = Ticker(self._nodes)
         #: Rises with what no operator counts.
         self._steps = 0
@@ -105,6 +106,14 @@ class _WaveTask:
             report = node.finish(self._request.barrier)
             yield from self._writer.drain()
             yield _report_frame(report, self._environment)
+        self._keep_residents()
+
+    def _keep_residents(self) -> None:
+        if self._environment.residents is None:
+            return
+        going_on = {node_id for node in self._nodes if node.goes_on for node_id in node.chain.nodes}
+        found = {node_id: resident for node_id, resident in self._residents.items() if node_id in going_on}
+        self._environment.residents.keep(found, self._request.token)
 
     def beat(self) -> Beat:
         """Where the task is; called from another thread."""

@@ -173,6 +173,10 @@ class ExpiringTimeKeyTable(Table[ExpiringView]):
         rows = pa.concat_tables([self.format.empty(), *live])
         return combine(self.settle(rows, is_oldest=is_oldest, cutoff_us=None))
 
+    def read_before_they_go(self, files: Sequence[StateFile]) -> None:
+        if isinstance(self.view, ExpiringTimeKeyView):
+            self.view.read_files({file.path for file in files})
+
     def _mark_expired(self, rows: pa.Table, live_from_us: int) -> pa.Table:
         """Expired rows of a last-value table as deletes: they hide older rows of their key, and no more."""
         codes = operations(rows).copy()
@@ -222,6 +226,7 @@ class ExpiringTimeKeyTable(Table[ExpiringView]):
                 else file.min_timestamp_us,
                 last_us=file.max_timestamp_us,
                 read=partial(self.read, file),
+                path=file.path,
             )
             for file in self.carried
         ]

@@ -33,7 +33,7 @@ from arroyo_core.state.failures import StateValueError, WrongTableKindError
 from arroyo_core.state.files import MAX_FILE_BYTES, key_hashes, sort_by_key_hash
 from arroyo_core.state.global_keyed_view import GlobalKeyedView, StoredValues
 from arroyo_core.state.keys import group_codes, place_in_range
-from arroyo_core.state.live_files import file_order, merge_references
+from arroyo_core.state.live_files import carry_forward, file_order, merge_references
 from arroyo_core.state.messages import CheckpointMessage, CommitData, KeyedData, OperationCode, TableData
 from arroyo_core.state.partitioned import PartitionedKeyedView
 from arroyo_core.state.rows import operations
@@ -120,8 +120,7 @@ class GlobalKeyedTable(Table[GlobalKeyedView[Any, Any]]):
         if self.is_handed_over:
             self.carried = []
         #: Live files of the checkpoint that was opened, oldest first: what a view reads.
-        is_read_whole = self.is_handed_over or not settings.partitioned
-        self._opened = sorted(files, key=file_order) if is_read_whole else list(self.carried)
+        self._opened = self._files_to_read(files)
         #: Files this subtask wrote since; their keys may belong to any range.
         self.own: list[StateFile] = []
 
@@ -206,6 +205,16 @@ class GlobalKeyedTable(Table[GlobalKeyedView[Any, Any]]):
             state_version=self.state_version,
         )
 
+    def go_on(self, files: Sequence[StateFile]) -> None:
+        """What was written is part of the checkpoint now, and divided among the subtasks like all the rest."""
+        known = {file.path for file in (*self._opened, *self.own)}
+        self.carried = carry_forward(files, key_range=self.access.task_info.key_range, shadows=self.is_shadowing)
+        self.own = []
+        self.is_handed_over = False
+        self._opened = self._files_to_read(files)
+        if self.view is not None and not self.is_partitioned and any(file.path not in known for file in self._opened):
+            self.view.read_again(self._read(self.view.value_type))
+
     def check_view(self) -> None:
         """A partitioned table must be dealt out again when the parallelism changes: nobody may leave it unread."""
         if self.is_partitioned and self._opened and self.view is None:
@@ -213,6 +222,10 @@ class GlobalKeyedTable(Table[GlobalKeyedView[Any, Any]]):
                 f"{self._described()} is partitioned: every subtask must take its view, with "
                 "get_partitioned_keyed_state, in every epoch"
             )
+
+    def _files_to_read(self, files: Sequence[StateFile]) -> list[StateFile]:
+        is_read_whole = self.is_handed_over or not self.is_partitioned
+        return sorted(files, key=file_order) if is_read_whole else list(self.carried)
 
     def _read(self, value_type: Any) -> StoredValues:
         for version in {file.state_version for file in self._opened}:

@@ -106,7 +106,7 @@ class GlobalKeyedView(GlobalKeyedState[K, V]):
         codec.check_version(value_type, table=table, declared=state_version)
         self._table = table
         self._stored = stored
-        self._value_type = value_type
+        self.value_type = value_type
         self._version = state_version
         self._decode_key = codec.key_decoder(key_type, table=table)
         self._decoders: dict[int, codec.Decoder] = {}
@@ -130,7 +130,7 @@ class GlobalKeyedView(GlobalKeyedState[K, V]):
         if known and self._find(encoded_key) == (encoded, self._version):
             return
         self._changes[encoded_key] = encoded
-        if self._value_type is None and type(value) in _SCALARS:
+        if self.value_type is None and type(value) in _SCALARS:
             self._decoded[encoded_key] = value
         else:
             self._decoded.pop(encoded_key, None)
@@ -155,8 +155,21 @@ class GlobalKeyedView(GlobalKeyedState[K, V]):
     def take_changes(self) -> KeyedData:
         """All that the checkpoint has to write."""
         changes, self._changes = self._changes, {}
-        self._checkpointed.update(changes)
+        for key, value in changes.items():
+            if value is None and self._stored.find(key) is None:
+                self._checkpointed.pop(key, None)
+            else:
+                self._checkpointed[key] = value
+        if not self._stored.is_eager:
+            # A view that lives on would have all of a large table decoded in the end.
+            self._decoded.clear()
         return KeyedData(changes)
+
+    def read_again(self, stored: StoredValues) -> None:
+        """Take what the files say now, which have all that was inserted; right after a checkpoint."""
+        self._stored = stored
+        self._checkpointed.clear()
+        self._decoded.clear()
 
     def _encode_key(self, key: K) -> bytes:
         return codec.encode(key, table=self._table, what="key")
@@ -183,6 +196,6 @@ class GlobalKeyedView(GlobalKeyedState[K, V]):
     def _decoder(self, written: int) -> codec.Decoder:
         decoder = self._decoders.get(written)
         if decoder is None:
-            decoder = codec.value_decoder(self._value_type, table=self._table, written=written, current=self._version)
+            decoder = codec.value_decoder(self.value_type, table=self._table, written=written, current=self._version)
             self._decoders[written] = decoder
         return decoder

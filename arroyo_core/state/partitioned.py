@@ -14,6 +14,7 @@ from arroyo_core.api.views import PartitionedKeyedState
 from arroyo_core.ids import TaskInfo
 from arroyo_core.state.failures import StateValueError
 from arroyo_core.state.global_keyed_view import GlobalKeyedView, StoredValues
+from arroyo_core.state.messages import KeyedData
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -43,14 +44,19 @@ class PartitionedKeyedView(GlobalKeyedView[K, V], PartitionedKeyedState[K, V]):
         )
         self._task = task
         self._owner = owner
-        self._restored = restored
+        #: None once a checkpoint has what the subtask took over.
+        self._restored: StoredValues | None = restored
         if is_handed_over:
-            for key, value in self._restored_items():
+            for key, value in self._restored_items(restored):
                 if owner(key) == self._task.task_index:
                     self.insert(key, value)
 
     def get_restored(self) -> dict[K, V]:
-        return dict(self._restored_items())
+        return self.get_all() if self._restored is None else dict(self._restored_items(self._restored))
+
+    def take_changes(self) -> KeyedData:
+        self._restored = None
+        return super().take_changes()
 
     def insert(self, key: K, value: V) -> None:
         self._check_owner(key)
@@ -63,8 +69,8 @@ class PartitionedKeyedView(GlobalKeyedView[K, V], PartitionedKeyedState[K, V]):
     def get_all(self) -> dict[K, V]:
         return super().get_all()
 
-    def _restored_items(self) -> Iterator[tuple[K, V]]:
-        for key, (value, version) in self._restored.items():
+    def _restored_items(self, restored: StoredValues) -> Iterator[tuple[K, V]]:
+        for key, (value, version) in restored.items():
             yield self._decode_key(key), self._decoder(version)(value)
 
     def _check_owner(self, key: K) -> None:

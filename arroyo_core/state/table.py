@@ -170,6 +170,17 @@ class Table(ABC, Generic[ViewT]):
     def checkpointer(self) -> TableCheckpointer:
         """What takes the change of one epoch."""
 
+    def go_on(self, files: Sequence[StateFile]) -> None:
+        """Be open for one more epoch: `files` are those of the checkpoint that this table was just part of.
+
+        Views stay as they are, but for what other subtasks have written into tables that all of them see.
+        """
+        return
+
+    def read_before_they_go(self, files: Sequence[StateFile]) -> None:
+        """Read what the view still has to read of these files, which it is going to outlive."""
+        return
+
     def check_view(self) -> None:
         """Raise `WrongTableKindError`, before a checkpoint, if the table must not be left unread and was."""
         return

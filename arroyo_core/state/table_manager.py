@@ -72,8 +72,10 @@ class TableManager(StateTables):
         written: Mapping[str, TableConfig],
         written_parallelism: int,
         incarnation: str = "",
+        lives_on: bool = False,
     ) -> None:
         self.task_info = task_info
+        self._lives_on = lives_on
         self._incarnation = incarnation
         #: The configs of the tables in the checkpoint, and how many subtasks wrote them.
         self._written = written
@@ -107,13 +109,15 @@ class TableManager(StateTables):
         incarnation: str = "",
         reads_storage: bool = False,
         is_sealed: bool = False,
+        lives_on: bool = False,
     ) -> TableManager:
         """The tables as of `checkpoint`, for the key range of `task_info`; empty without a checkpoint.
 
         Raises `IncompatibleCheckpointError` if the checkpoint has a table that is not declared, or declares one
         otherwise. A newly declared table starts empty. With a `cache` files that this host has written or read are not
         read again, unless `reads_storage`: then only what is written now is taken from there. The `pool` reads and
-        writes several files at once; without one, the threads of the process. `is_sealed` is for a job that has seals.
+        writes several files at once; without one, the threads of the process. `is_sealed` is for a job that has seals,
+        `lives_on` for tables that may `go_on` after a checkpoint.
         """
         files = _check_compatible(task_info, tables, checkpoint) if checkpoint is not None else {}
         shelf = cache.shelf(storage.url, task_info, gives_own=reads_storage) if cache is not None else None
@@ -137,6 +141,7 @@ class TableManager(StateTables):
             now_us=now_us,
             written=dict(checkpoint.table_configs) if checkpoint is not None else {},
             incarnation=incarnation,
+            lives_on=lives_on,
             written_parallelism=checkpoint.operator_metadata.parallelism if checkpoint is not None else 0,
         )
 
@@ -226,7 +231,10 @@ class TableManager(StateTables):
             self._checkpointer(message.table).insert_data(message.data)
         elif isinstance(message, CompactionMessage):
             for name, compacted in message.tables.items():
-                self._table(name).swap_compacted(compacted)
+                table = self._table(name)
+                if self._lives_on:
+                    table.read_before_they_go(compacted.replaced)
+                table.swap_compacted(compacted)
         else:
             raise WrongTableKindError("a checkpoint is taken with checkpoint(), not by a message")
 
@@ -293,6 +301,15 @@ class TableManager(StateTables):
             backend = ParquetBackend(self._access.storage, task.job_id, seals=Seals())
             backend.write_operator_checkpoint_metadata(operator)
         return metadata
+
+    def go_on(self, checkpoint: OperatorCheckpointMetadata) -> None:
+        """Be open for one more epoch; `checkpoint` is the one that the tables have just been part of."""
+        files = {name: list(table_files(table)) for name, table in checkpoint.table_checkpoint_metadata.items()}
+        if self._access.cache is not None:
+            live = [file for table in files.values() for file in table]
+            self._access.cache.retain(live, epoch=checkpoint.operator_metadata.epoch)
+        for name, table in self._tables.items():
+            table.go_on(files.get(name, []))
 
     def cache_bytes(self) -> int:
         """What this host keeps of the tables."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +27,8 @@ class UnreadRows:
     first_us: int
     last_us: int
     read: Callable[[], pa.Table]
+    #: Of the file; empty for rows that are in memory.
+    path: str = ""
 
     @classmethod
     def of_table(cls, row_format: RowFormat, rows: pa.Table) -> UnreadRows:
@@ -178,6 +180,10 @@ class ExpiringTimeKeyView(ExpiringTimeKeyState):
         changes, self._changes = self._changes, []
         return changes
 
+    def read_files(self, paths: Set[str]) -> None:
+        """Read what is left to read of these files: others will stand for them."""
+        self._read(lambda rows: rows.path in paths)
+
     def handle_checkpointed(self, cutoff_us: int | None) -> None:
         """The checkpoint was written: what was flushed is written now, what is past retention goes."""
         # Rows that come late belong to later files, which the time expired so far does not concern.
@@ -240,5 +246,7 @@ class ExpiringTimeKeyView(ExpiringTimeKeyState):
 
     def _drop_before(self, cutoff_us: int) -> None:
         self._cutoff_us = later(self._cutoff_us, cutoff_us)
+        # Their files may go.
+        self._unread = [rows for rows in self._unread if rows.last_us >= cutoff_us]
         for half in self._halves():
             half.take_before(cutoff_us)

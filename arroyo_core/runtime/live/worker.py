@@ -6,6 +6,7 @@ import contextlib
 import pickle
 import struct
 import threading
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ from arroyo_core.runtime.live.listener import Listener, connect
 from arroyo_core.runtime.live.run import Layout, Run, run_number
 from arroyo_core.runtime.live.wire import Address, Connection, Message, MessageKind
 from arroyo_core.runtime.request import EpochRequest, TaskEnvironment
+from arroyo_core.runtime.residents import Residents
 from arroyo_core.state import WarmCache
 
 #: What each end of a connection is.
@@ -81,6 +83,8 @@ class _Worker:
         self._connected = threading.Condition()
         self._runs: dict[int, Run] = {}
         self._threads: list[threading.Thread] = []
+        #: By wave.
+        self._residents: defaultdict[int, Residents] = defaultdict(Residents)
         self._lock = threading.Lock()
         self._is_over = False
         own_host = None if ticket.is_one_machine else control.own_host()
@@ -110,7 +114,11 @@ class _Worker:
             peer.close()
         for thread in self._threads:
             thread.join(_GRACE_SECONDS)
-        return not any(thread.is_alive() for thread in self._threads)
+        if any(thread.is_alive() for thread in self._threads):
+            return False
+        for residents in self._residents.values():
+            residents.close()
+        return True
 
     def _handle(self, message: Message) -> None:
         match message.kind:
@@ -184,6 +192,7 @@ class _Worker:
                 is_concurrent=True,
                 cache=host.cache,
                 abandoned=run.is_abandoned,
+                residents=self._residents[wave],
             )
 
         def report(payload: pa.Buffer) -> None:

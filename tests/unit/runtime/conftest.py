@@ -121,6 +121,9 @@ class Passing(ArrowOperator):
     def name(self):
         return "test.passing"
 
+    def lives_on(self):
+        return bool(self.config.get("lives_on"))
+
     def input_count(self):
         return (1, None)
 

@@ -75,12 +75,23 @@ class FilesystemSink(ArrowOperator):
             fields.append(("partition_by", ", ".join(settings.partition_by)))
         return DisplayableOperator(self.name(), fields)
 
+    def lives_on(self) -> bool:
+        return True
+
     def on_start(self, ctx: OperatorContext) -> None:
-        settings = self._settings
         if ctx.task_info.task_index == 0:
             self._check_empty(ctx)
+
+    def _open(self, ctx: OperatorContext) -> OpenFiles:
+        """The files of the epoch."""
+        if self._files is None:
+            self._files = self._make_files(ctx)
+        return self._files
+
+    def _make_files(self, ctx: OperatorContext) -> OpenFiles:
+        settings = self._settings
         schema = check_partitions(self._written(ctx.input_schemas[0]), settings.partition_by)
-        self._files = OpenFiles(
+        return OpenFiles(
             Staging(settings.location, ctx.task_info, ctx.epoch, state_id=ctx.table_manager.state_id),
             settings.written,
             schema,
@@ -90,7 +101,7 @@ class FilesystemSink(ArrowOperator):
         )
 
     def process_batch(self, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector) -> None:
-        files = self._started()
+        files = self._open(ctx)
         if self._settings.updating is Updating.APPEND_ONLY:
             batch, taken_back = split_updates(batch)
             if taken_back.num_rows:
@@ -104,7 +115,8 @@ class FilesystemSink(ArrowOperator):
                 self._refuse(problem, rows, ctx)
 
     def handle_checkpoint(self, barrier: CheckpointBarrier, ctx: OperatorContext, collector: ArrowCollector) -> None:
-        staged = self._started().close()
+        staged = self._open(ctx).close()
+        self._files = None
         ctx.table_manager.insert_committing_data(TABLE, encode_files(staged))
 
     def handle_commit(self, epoch: int, commit_data: Mapping[str, Mapping[int, bytes]], ctx: OperatorContext) -> None:
@@ -155,11 +167,6 @@ class FilesystemSink(ArrowOperator):
             value=name,
             allowed=allowed,
         )
-
-    def _started(self) -> OpenFiles:
-        if self._files is None:
-            raise AssertionError("on_start comes first")
-        return self._files
 
     def _check_empty(self, ctx: OperatorContext) -> None:
         """With `if_exists: fail`, refuse a folder with files, but only before this job wrote any itself."""

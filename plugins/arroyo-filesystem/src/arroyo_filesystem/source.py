@@ -102,6 +102,9 @@ class FilesystemSource(SourceOperator):
         ]
         return DisplayableOperator(self.name(), fields)
 
+    def lives_on(self) -> bool:
+        return True
+
     def run(self, ctx: SourceContext, collector: SourceCollector) -> SourceFinishType:
         info = ctx.task_info
         bad_lines = BadLines(self._settings, ctx)

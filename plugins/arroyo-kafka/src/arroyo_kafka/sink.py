@@ -75,6 +75,9 @@ class KafkaSink(ArrowOperator, ABC):
             fields.append(("client", settings.client.display()))
         return DisplayableOperator(self.name(), fields)
 
+    def lives_on(self) -> bool:
+        return True
+
     def on_start(self, ctx: OperatorContext) -> None:
         self._encoder = MessageEncoder(self._settings, ctx.input_schemas[0])
 

@@ -114,6 +114,9 @@ class KafkaSource(SourceOperator):
         ]
         return DisplayableOperator(self.name(), [(label, value) for label, value in rows if value is not None])
 
+    def lives_on(self) -> bool:
+        return True
+
     def run(self, ctx: SourceContext, collector: SourceCollector) -> SourceFinishType:
         settings = self._settings
         epoch = SourceEpoch(settings, ctx, group=self._group(ctx.task_info))

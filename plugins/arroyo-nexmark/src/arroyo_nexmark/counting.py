@@ -51,6 +51,9 @@ class CountingSource(SourceOperator):
 
         return global_table_config(TABLE, "the next position of every split, by split", is_partitioned=True)
 
+    def lives_on(self) -> bool:
+        return True
+
     def run(self, ctx: SourceContext, collector: SourceCollector) -> SourceFinishType:
         parallelism = ctx.task_info.parallelism
         view = ctx.table_manager.get_partitioned_keyed_state(

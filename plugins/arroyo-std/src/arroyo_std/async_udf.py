@@ -96,6 +96,9 @@ class AsyncCalls(ArrowOperator):
             ],
         )
 
+    def lives_on(self) -> bool:
+        return True
+
     def on_start(self, ctx: OperatorContext) -> None:
         self._schema = ctx.output_schema.schema
         self._in_flight = InFlight(self._function, is_fatal=self._errors.is_fatal)

@@ -27,5 +27,8 @@ class Blackhole(ArrowOperator):
     def guarantee_reason(self) -> str:
         return "it has no output that could come twice"
 
+    def lives_on(self) -> bool:
+        return True
+
     def process_batch(self, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector) -> None:
         return

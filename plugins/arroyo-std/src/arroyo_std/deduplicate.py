@@ -119,6 +119,9 @@ class Deduplicate(ArrowOperator):
             ],
         )
 
+    def lives_on(self) -> bool:
+        return True
+
     def on_start(self, ctx: OperatorContext) -> None:
         stream = ctx.input_schemas[0]
         self._time_column = stream.timestamp_column
@@ -241,6 +244,9 @@ class LastOfBatch(ArrowOperator):
 
     def output_schema(self, inputs: Sequence[ArroyoSchema]) -> ArroyoSchema:
         return inputs[0]
+
+    def lives_on(self) -> bool:
+        return True
 
     def on_start(self, ctx: OperatorContext) -> None:
         self._time_column = ctx.input_schemas[0].timestamp_column

@@ -51,6 +51,9 @@ class Filter(ArrowOperator):
     def display(self) -> DisplayableOperator:
         return DisplayableOperator(self.name(), [("predicate", self._predicate.sql), *self._errors.display()])
 
+    def lives_on(self) -> bool:
+        return True
+
     def on_start(self, ctx: OperatorContext) -> None:
         self._compiled = compile_expressions([self._predicate], ctx.input_schemas[0].schema, self._registry)
 

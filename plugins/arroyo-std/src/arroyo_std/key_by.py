@@ -34,5 +34,8 @@ class KeyBy(ArrowOperator):
     def display(self) -> DisplayableOperator:
         return DisplayableOperator(self.name(), [("keys", ", ".join(self._keys))])
 
+    def lives_on(self) -> bool:
+        return True
+
     def process_batch(self, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector) -> None:
         collector.collect(batch)

@@ -52,6 +52,9 @@ class MapBatches(ArrowOperator):
     def display(self) -> DisplayableOperator:
         return DisplayableOperator(self.name(), [("function", self._function.name), *self._errors.display()])
 
+    def lives_on(self) -> bool:
+        return True
+
     def on_start(self, ctx: OperatorContext) -> None:
         self._schema = ctx.output_schema.schema
 

@@ -103,6 +103,9 @@ class Project(ArrowOperator):
         computed = [(each.name, each.sql) for each in self._expressions]
         return DisplayableOperator(self.name(), [*fields, *computed, *self._errors.display()])
 
+    def lives_on(self) -> bool:
+        return True
+
     def on_start(self, ctx: OperatorContext) -> None:
         schema = ctx.input_schemas[0].schema
         self._compiled = self._compile(self._expressions, schema)

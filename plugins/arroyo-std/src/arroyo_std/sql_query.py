@@ -145,6 +145,9 @@ class SqlQuery(ArrowOperator):
     def display(self) -> DisplayableOperator:
         return DisplayableOperator(self.name(), [("query", " ".join(self._query.split()))])
 
+    def lives_on(self) -> bool:
+        return True
+
     def on_start(self, ctx: OperatorContext) -> None:
         self._compiled = CompiledQuery(self._query, ctx.input_schemas[0].schema, self._registry)
 

@@ -69,7 +69,13 @@ class Stdout(ArrowOperator):
     def display(self) -> DisplayableOperator:
         return DisplayableOperator(self.name(), [("format", self._format), ("limit", str(self._limit))])
 
+    def lives_on(self) -> bool:
+        return True
+
     def on_start(self, ctx: OperatorContext) -> None:
+        self._begin_epoch()
+
+    def _begin_epoch(self) -> None:
         self._staged: list[pa.RecordBatch] = []
         self._staged_rows = 0
         self._total_rows = 0
@@ -87,6 +93,7 @@ class Stdout(ArrowOperator):
         if self._total_rows:
             rows = pa.Table.from_batches(self._staged, ctx.input_schemas[0].schema)
             ctx.table_manager.insert_committing_data(COMMIT_TABLE, _encode(rows, self._total_rows))
+        self._begin_epoch()
 
     def handle_commit(self, epoch: int, commit_data: Mapping[str, Mapping[int, bytes]], ctx: OperatorContext) -> None:
         staged = [_decode(data) for _, data in sorted(commit_data.get(COMMIT_TABLE, {}).items())]

@@ -146,6 +146,9 @@ class TopN(ArrowOperator):
         ]
         return DisplayableOperator(self.name(), [(label, text) for label, text in fields if text])
 
+    def lives_on(self) -> bool:
+        return True
+
     def on_start(self, ctx: OperatorContext) -> None:
         stream = ctx.input_schemas[0]
         rows, mode = self._rows(stream), self._mode(stream)
@@ -196,6 +199,9 @@ class TopNOfBatch(ArrowOperator):
 
     def output_schema(self, inputs: Sequence[ArroyoSchema]) -> ArroyoSchema:
         return inputs[0]
+
+    def lives_on(self) -> bool:
+        return True
 
     def on_start(self, ctx: OperatorContext) -> None:
         stream = ctx.input_schemas[0]

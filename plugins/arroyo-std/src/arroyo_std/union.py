@@ -36,6 +36,9 @@ class Union(ArrowOperator):
         keys = first.key_columns if all(each.key_columns == first.key_columns for each in inputs) else None
         return ArroyoSchema(pa.schema(fields), first.timestamp_column, keys)
 
+    def lives_on(self) -> bool:
+        return True
+
     def process_batch(self, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector) -> None:
         collector.collect(with_schema(batch, ctx.output_schema.schema))
 

@@ -54,6 +54,9 @@ class Unnest(ArrowOperator):
         fields = [(label, value) for label, value in rows if value]
         return DisplayableOperator(self.name(), [*fields, *([("outer", "true")] if self._is_outer else [])])
 
+    def lives_on(self) -> bool:
+        return True
+
     def process_batch(self, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector) -> None:
         schema = ctx.output_schema.schema
         if pa.types.is_struct(batch.schema.field(self._column).type):

@@ -90,6 +90,9 @@ class Upsert(ArrowOperator):
     def display(self) -> DisplayableOperator:
         return DisplayableOperator(self.name(), [("keys", ", ".join(self._keys))])
 
+    def lives_on(self) -> bool:
+        return True
+
     def on_start(self, ctx: OperatorContext) -> None:
         stream = ctx.input_schemas[0]
         self._plain = plain_schema(without_updating(stream).schema)

@@ -122,6 +122,9 @@ class WatermarkGenerator(ArrowOperator):
         ]
         return DisplayableOperator(self.name(), [(label, str(value)) for label, value in rows if value is not None])
 
+    def lives_on(self) -> bool:
+        return True
+
     def on_start(self, ctx: OperatorContext) -> None:
         self._column = ctx.output_schema.timestamp_column
         self._compiled = (

@@ -154,6 +154,9 @@ class WindowFunction(ArrowOperator):
     def display(self) -> DisplayableOperator:
         return DisplayableOperator(self.name(), [(each.name, each.sql) for each in self._expressions])
 
+    def lives_on(self) -> bool:
+        return True
+
     def on_start(self, ctx: OperatorContext) -> None:
         stream = ctx.input_schemas[0]
         self._time_column = stream.timestamp_column or ""

@@ -182,6 +182,12 @@ class OperatorHarness:
         """End the epoch, throw the operator away, and make a fresh one from the last checkpoint, as in a pipeline."""
         self._reopen(self._parallelism)
 
+    def go_on(self) -> None:
+        """End the epoch that `checkpoint` closed, and go on with the same instances, as live workers do."""
+        self._counted = Counter(self.counters)
+        for subtask in self._subtasks:
+            self._state.go_on(subtask.ctx, subtask.tables)
+
     def restore_without_time(self) -> None:
         """As `restore`, behind sources that are read from their beginning again: watermarks start over."""
         self._end_epoch()

@@ -197,6 +197,8 @@ class Life:
     epochs: int | None = None
     #: Other nodes than those of the pipeline.
     nodes: Sequence[Mapping[str, Any]] | None = None
+    #: Whether operators live on from epoch to epoch where they can.
+    lives_on: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,9 +218,10 @@ class RoundPipeline:
         """The committed rows of each output, by epoch and subtask and in their order; the folder must be empty."""
         plugins = self._plugins(folder, cuts)
         for life in lives:
+            executor = LocalExecutor(plugins, clock=FakeClock(), lives_on=life.lives_on)
             job = Job(
                 self._plan(plugins, life),
-                LocalExecutor(plugins, clock=FakeClock()),
+                executor,
                 plugins=plugins,
                 storage_url=f"{folder}/state",
                 clock=FakeClock(),
@@ -228,6 +231,7 @@ class RoundPipeline:
                 _live(job, life.epochs)
             finally:
                 job.close()
+                executor.close()
         return {output: read_captured(f"{folder}/out", _sink(output)) for output in self.outputs}
 
     def _plan(self, plugins: PluginSet, life: Life) -> Plan:

@@ -51,11 +51,15 @@ class SourceRun:
 class SourceHarness:
     """Runs every subtask of a source in turn, once per call of `run`; the state goes from run to run.
 
-    `make` makes a fresh source, for each subtask and each epoch.
+    `make` makes a fresh source, for each subtask and each epoch; with `lives_on` only where one cannot go on, as in
+    live workers.
     """
 
-    def __init__(self, make: Makes, *, clock: FakeClock | None = None) -> None:
+    def __init__(self, make: Makes, *, clock: FakeClock | None = None, lives_on: bool = False) -> None:
         self._make = factory(make)
+        self._lives_on = lives_on
+        #: The sources that go on, by subtask and parallelism.
+        self._living: dict[tuple[int, int], _Started] = {}
         self.clock = clock or FakeClock()
         self._state = SubtaskState()
 
@@ -81,25 +85,24 @@ class SourceHarness:
         finish_types, checkpoints = [], []
         warnings: list[str] = []
         counters: dict[str, int] = {}
+        living, self._living = self._living, {}
         for task_index in range(parallelism):
-            source: SourceOperator = self._make()
-            ctx, tables, boundary = make_context(
-                _HarnessContext,
-                operator=source,
-                state=self._state,
-                task_index=task_index,
-                parallelism=parallelism,
-                clock=self.clock,
-                inputs=(),
-            )
+            place = (task_index, parallelism)
+            started = self._go_on(living.pop(place)) if place in living else self._start(*place)
+            ctx = started.ctx
             ctx.limit(self._state.barrier(self.clock), budget, stop=stop)
             ctx.ends_at_wait = ends_at_wait
-            finish_types.append(self._run_one(source, ctx, boundary, _ListCollector(ctx, batches, watermarks)))
-            checkpoints.append(self._checkpoint(tables))
+            finish_type = self._run_one(started, _ListCollector(ctx, batches, watermarks), is_lost=is_lost)
+            if self._goes_on(started, finish_type, is_lost=is_lost):
+                self._living[place] = started
+            finish_types.append(finish_type)
+            checkpoints.append(self._checkpoint(started.tables))
             schema = ctx.output_schema.schema
             for name, amount in ctx.metrics.counters.items():
                 counters[name] = counters.get(name, 0) + amount
             warnings += ctx.metrics.warnings.values()
+        for left in living.values():
+            left.close()
         if not is_lost:
             self._state.save(checkpoints)
         return SourceRun(batches, finish_types, counters, warnings, schema, watermarks)
@@ -134,24 +137,60 @@ class SourceHarness:
         raise AssertionError(f"the source is not final after {max_epochs} epochs")
 
     def close(self) -> None:
+        for started in self._living.values():
+            started.close()
         self._state.close()
 
-    def _run_one(
-        self,
-        source: SourceOperator,
-        ctx: RuntimeSourceContext,
-        boundary: Boundary,
-        collector: SourceCollector,
-    ) -> SourceFinishType:
+    def _start(self, task_index: int, parallelism: int) -> _Started:
+        source: SourceOperator = self._make()
+        ctx, tables, boundary = make_context(
+            _HarnessContext,
+            operator=source,
+            state=self._state,
+            task_index=task_index,
+            parallelism=parallelism,
+            clock=self.clock,
+            inputs=(),
+        )
         with boundary:
             source.on_start(ctx)
-            try:
-                return SourceFinishType(source.run(ctx, collector))
-            finally:
-                source.on_close(ctx)
+        return _Started(source, ctx, tables, boundary)
+
+    def _go_on(self, started: _Started) -> _Started:
+        self._state.go_on(started.ctx, started.tables)
+        return started
+
+    def _goes_on(self, started: _Started, finish_type: SourceFinishType, *, is_lost: bool) -> bool:
+        is_open = finish_type is SourceFinishType.CHECKPOINTED and not is_lost
+        return self._lives_on and is_open and started.source.lives_on()
+
+    def _run_one(self, started: _Started, collector: SourceCollector, *, is_lost: bool) -> SourceFinishType:
+        goes_on = False
+        try:
+            with started.boundary:
+                finish_type = SourceFinishType(started.source.run(started.ctx, collector))
+            goes_on = self._goes_on(started, finish_type, is_lost=is_lost)
+            return finish_type
+        finally:
+            if not goes_on:
+                started.close()
 
     def _checkpoint(self, tables: OperatorTables) -> bytes:
         return tables.checkpoint(self._state.barrier(self.clock))
+
+
+@dataclass(frozen=True, slots=True)
+class _Started:
+    """A source that has been started, with what belongs to it."""
+
+    source: SourceOperator
+    ctx: _HarnessContext
+    tables: OperatorTables
+    boundary: Boundary
+
+    def close(self) -> None:
+        with self.boundary:
+            self.source.on_close(self.ctx)
 
 
 class _HarnessContext(RuntimeSourceContext):

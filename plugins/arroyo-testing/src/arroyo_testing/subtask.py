@@ -54,7 +54,8 @@ class SubtaskState:
 
     def open(self, operator: Any, task: TaskInfo, inputs: Sequence[ArroyoSchema]) -> OperatorTables:
         stored = {task.operator_id: self.metadata.SerializeToString()} if self.metadata else {}
-        return TableOpener(self.url, stored, incarnation=self.incarnation).open(operator, task, inputs)
+        opener = TableOpener(self.url, stored, incarnation=self.incarnation)
+        return opener.open(operator, task, inputs, lives_on=operator.lives_on())
 
     @property
     def token(self) -> CommitToken:
@@ -68,6 +69,11 @@ class SubtaskState:
 
     def barrier(self, clock: FakeClock) -> CheckpointBarrier:
         return CheckpointBarrier(epoch=self.epoch, min_epoch=1, timestamp_us=clock.now_us())
+
+    def go_on(self, ctx: RuntimeContext, tables: OperatorTables) -> None:
+        """Let an instance serve the epoch that runs now, after the last one, as live workers do."""
+        tables.go_on(self.metadata.SerializeToString() if self.metadata else None)
+        ctx.begin_epoch(self.token, clock=ctx.clock, metrics=OperatorMetrics(), levels=ctx.levels)
 
     def save(self, checkpoints: Sequence[bytes]) -> None:
         """The epoch's checkpoint from all subtasks; the next epoch starts from it."""

@@ -72,6 +72,26 @@ class CountInAttribute(Counting):
         self._seen += batch.num_rows
 
 
+class SendsAgain(Passing):
+    """Sends what has come at each checkpoint, and keeps it: nobody notices, unless the instance lives on."""
+
+    registered = "faulty.sends_again"
+
+    def __init__(self, config=None):
+        super().__init__(config)
+        self._batches = []
+
+    def lives_on(self):
+        return True
+
+    def process_batch(self, batch, ctx, collector):
+        self._batches.append(batch)
+
+    def handle_checkpoint(self, barrier, ctx, collector):
+        for batch in self._batches:
+            collector.collect(batch)
+
+
 class CountInClass(Counting):
     registered = "faulty.count_in_class"
     total = 0
@@ -266,6 +286,16 @@ class RowSink(Passing):
         (self.folder / name).write_bytes(data)
 
 
+class SinkThatNeverBeginsAnew(RowSink):
+    registered = "faulty.never_begins_anew"
+
+    def lives_on(self):
+        return True
+
+    def handle_checkpoint(self, barrier, ctx, collector):
+        ctx.table_manager.insert_committing_data("rows", repr(self.rows).encode())
+
+
 class SinkThatCommitsTwice(RowSink):
     registered = "faulty.commits_twice"
 
@@ -411,6 +441,21 @@ class SourceThatSkips(Numbers):
 
     def save(self, ctx, position):
         super().save(ctx, position + 1)
+
+
+class SourceThatRemembersItsStart(Numbers):
+    """Looks into its table when it starts, and never again."""
+
+    registered = "faulty.remembers_its_start"
+
+    def lives_on(self):
+        return True
+
+    def on_start(self, ctx):
+        self._start = super().position(ctx)
+
+    def position(self, ctx):
+        return self._start
 
 
 class SourceOverBudget(Numbers):

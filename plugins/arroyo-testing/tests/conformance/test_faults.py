@@ -75,6 +75,11 @@ def test_a_counter_that_outlives_the_operator_is_named(operator, named, check):
 
 OPERATOR_FAULTS = [
     ("first_of_batch", "any_cut_into_batches", "another result with one row per batch: 5 rows are too many"),
+    (
+        "sends_again",
+        "lives_on",
+        "SendsAgain gives another result when it lives on after each checkpoint: .* too many.*It says lives_on",
+    ),
     ("count_by_subtask", "any_parallelism", "another result at parallelism 3"),
     ("other_type", "produces_its_schema", "the column 'n' as int64, but output_schema() declares int32: cast it"),
     (
@@ -155,6 +160,7 @@ def test_a_constructor_that_resolves_a_copy_passes():
 
 SINK_FAULTS = [
     ("commits_twice", "commit_twice", "SinkThatCommitsTwice shows other rows .* when an epoch is committed twice"),
+    ("never_begins_anew", "lives_on", "when it lives on for 4 epochs at parallelism 1: .* too many.*begin anew"),
     ("shows_early", "nothing_visible_before_its_commit", "before the first checkpoint: .* too many"),
     ("forgets", "commit_after_a_crash", "when a fresh instance commits after a crash: .* missing"),
     (
@@ -207,6 +213,7 @@ def test_a_sound_sink_passes(name):
 
 SOURCE_FAULTS = [
     ("skips", "any_cut_into_epochs", "gives other rows in epochs of 1 rows: .* missing, .*Save the position"),
+    ("remembers_its_start", "lives_on", "is not final after 500 epochs when it lives on in epochs of 1 rows"),
     ("over_budget", "keeps_its_budget", "emits 4 rows more after the epoch's budget of 1 was spent: ask ctx.control"),
     ("numbers", "any_parallelism", "at parallelism 2: 20 rows are too many, .* not by the subtask"),
     ("ignores_stops", "stops_when_told", "is told to stop, and returns CHECKPOINTED: return message.finish_type"),

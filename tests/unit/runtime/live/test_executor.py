@@ -40,6 +40,44 @@ def test_the_same_workers_run_epoch_after_epoch(lab, executor):
     assert result.epochs > 3
 
 
+def living(**config):
+    """A pipeline with an operator that lives on between others that are made again."""
+    node = {"id": "living", "operator": "test.passing", "inputs": ["rows"], "config": {"lives_on": True, **config}}
+    return [NODES[0], node, {**NODES[1], "inputs": ["living"]}, NODES[2]]
+
+
+@pytest.mark.parametrize("keys", [None, ["n"]], ids=["in the chain of its source", "behind a shuffle"])
+def test_an_operator_that_lives_on_is_started_once_and_closed_at_the_end(lab, executor, keys):
+    result = lab.run(living(**({"keys": keys} if keys else {})), executor=executor, **SETTINGS)
+    assert totals(lab) == TOTALS
+    calls = [call for call in lab.trace.of("living") if call.startswith(("start", "checkpoint", "close"))]
+    assert calls[0] == "start"
+    assert calls.count("start") == 1
+    assert [call for call in calls if call.startswith("checkpoint")] == [
+        f"checkpoint {epoch}" for epoch in range(1, result.epochs + 1)
+    ]
+    assert [call for call in calls if call.startswith("close")] == ["close end_of_data"]
+
+
+def test_operators_that_live_on_are_closed_when_the_workers_end(lab, executor):
+    job = lab.job(living(), executor=executor, **SETTINGS)
+    lab.run_until(job, Committed, 2)
+    job.close()
+    executor.close()
+    calls = lab.trace.of("living")
+    assert (calls.count("start"), calls.count("close None"), calls[-1]) == (1, 1, "close None")
+
+
+def test_operators_begin_anew_in_new_workers(lab, executor):
+    job = lab.job(living(), executor=executor, **SETTINGS)
+    lab.run_until(job, Committed, 2)
+    next(iter(executor._crew._workers.values())).close()
+    while not job.is_ended:
+        job.step()
+    assert totals(lab) == TOTALS
+    assert lab.trace.of("living").count("start") == 2
+
+
 @pytest.mark.parametrize("widths", [(1, 3, 2), (3, 1, 1), (2, 4, 3), (4, 2, 4)])
 @pytest.mark.parametrize("rows", [None, 5])
 def test_a_diamond_with_a_union_and_any_parallelisms_is_exact(lab, executor, widths, rows):

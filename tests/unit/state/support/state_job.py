@@ -96,6 +96,7 @@ class Job:
                 checkpoint=operator,
                 compaction=self.compaction,
                 cache=self.cache,
+                lives_on=True,
             )
             for index in range(parallelism)
         ]
@@ -114,6 +115,12 @@ class Job:
             )
         )
         return self.checkpoint
+
+    def go_on(self) -> None:
+        """Begin the next epoch with the same managers, as live workers do."""
+        assert self.checkpoint is not None
+        for manager in self.managers:
+            manager.go_on(self.checkpoint.operators[0])
 
     def clean(self, keep: int) -> None:
         """Keep the newest `keep` checkpoints."""

@@ -69,6 +69,12 @@ class TableMachine(RuleBasedStateMachine):
         metadata = self.job.take(self.watermark_us)
         self.published[metadata.epoch] = (copy.deepcopy(self.model), self.watermark_us)
 
+    @rule()
+    def checkpoint_and_go_on(self) -> None:
+        self.checkpoint(None)
+        self.job.go_on()
+        self.went_on()
+
     @precondition(lambda self: self.compacting_epoch <= self.job.epoch)
     @rule()
     def start_compaction(self) -> None:
@@ -126,9 +132,16 @@ class TableMachine(RuleBasedStateMachine):
     def restored(self) -> None:
         return
 
+    def went_on(self) -> None:
+        return
+
 
 class GlobalMachine(TableMachine):
-    """A global keyed table against a dictionary; other subtasks see a change after the next restore."""
+    """A global keyed table against a dictionary; other subtasks see a change after the next epoch has begun."""
+
+    def went_on(self) -> None:
+        for manager in self.job.managers:
+            assert manager.get_global_keyed_state("t", int, int).get_all() == self.model
 
     def tables(self) -> Any:
         return global_table_config("t", "keys")

@@ -139,6 +139,9 @@ class TimedJoin(ArrowOperator):
         rows = [("type", str(self.settings.type)), ("on", self._on()), *self.display_join()]
         return DisplayableOperator(self.name(), [(label, text) for label, text in rows if text])
 
+    def lives_on(self) -> bool:
+        return True
+
     def on_start(self, ctx: OperatorContext) -> None:
         self.layout = self.make_layout(ctx.input_schemas)
         self._progress_view = progress_view(ctx, PROGRESS_TABLE)

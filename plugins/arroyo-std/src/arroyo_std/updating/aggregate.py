@@ -110,6 +110,9 @@ class PartialDeltas(ArrowOperator):
     def output_schema(self, inputs: Sequence[ArroyoSchema]) -> ArroyoSchema:
         return self._layout.partial
 
+    def lives_on(self) -> bool:
+        return True
+
     def on_start(self, ctx: OperatorContext) -> None:
         self._deltas = DeltaReader(self._layout, ctx)
 
@@ -195,6 +198,9 @@ class UpdatingAggregate(ArrowOperator):
             ("flush interval", format_duration_us(settings.flush_interval_us)),
         ]
         return DisplayableOperator(self.name(), [(label, text) for label, text in rows if text])
+
+    def lives_on(self) -> bool:
+        return True
 
     def on_start(self, ctx: OperatorContext) -> None:
         made_of = partial_input(ctx.input_schemas[0])

@@ -51,6 +51,9 @@ class AssignWindow(ArrowOperator):
             fields.append(("offset", format_duration_us(self._grid.offset_us)))
         return DisplayableOperator(self.name(), fields)
 
+    def lives_on(self) -> bool:
+        return True
+
     def on_start(self, ctx: OperatorContext) -> None:
         self._time_column = ctx.input_schemas[0].timestamp_column
         self._output = ctx.output_schema.schema

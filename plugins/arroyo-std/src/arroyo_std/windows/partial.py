@@ -34,6 +34,9 @@ class PartialWindow(ArrowOperator):
     def output_schema(self, inputs: Sequence[ArroyoSchema]) -> ArroyoSchema:
         return self._output
 
+    def lives_on(self) -> bool:
+        return True
+
     def on_start(self, ctx: OperatorContext) -> None:
         self._layout.plan.start()
         self._time_column = ctx.input_schemas[0].timestamp_column

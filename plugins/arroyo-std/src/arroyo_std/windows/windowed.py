@@ -202,6 +202,9 @@ class WindowOperator(ArrowOperator):
     def display_window(self) -> list[tuple[str, str]]:
         """What `display` reports the window itself."""
 
+    def lives_on(self) -> bool:
+        return True
+
     def on_start(self, ctx: OperatorContext) -> None:
         made_of = partial_input(ctx.input_schemas[0])
         self._has_partials = made_of is not None

@@ -15,6 +15,7 @@ from arroyo_testing.conformance.schemas import SchemaGuard
 from arroyo_testing.conformance.script import (
     Feed,
     boundaries,
+    checkpoint_everywhere,
     crash_at,
     cut,
     cut_at_random,
@@ -66,6 +67,22 @@ def check_no_state_outside_tables(subject: OperatorSubject) -> None:
         _blame_shared(subject, before, "a second run in the same process gives another result", found)
     how = "after a restart"
     _restarted(subject, subject.run(restart_everywhere(cut(subject.script())), doing=how), how)
+
+
+def check_lives_on(subject: OperatorSubject) -> None:
+    """An instance that goes on after its checkpoints gives the result of those that are made again."""
+    if not subject.operator().lives_on():
+        return
+    advice = (
+        "It says lives_on(): what it keeps outside of its tables must be, after a checkpoint, what on_start would make "
+        f"of them, and nothing may be written twice: see {GUIDE}"
+    )
+    expected, script = subject.expected(), cut(subject.script())
+    for every, parallelism in ((None, 1), (3, 1), (4, 3)):
+        how = "when it lives on after each checkpoint" + (f", but for every {every}th" if every else "")
+        how += f", at parallelism {parallelism}" if parallelism > 1 else ""
+        run = subject.run(checkpoint_everywhere(script, restart_every=every), parallelism=parallelism, doing=how)
+        _same(subject, expected, run, how, advice, is_ordered=None if parallelism == 1 else False)
 
 
 def check_crash_at_any_boundary(subject: OperatorSubject) -> None:

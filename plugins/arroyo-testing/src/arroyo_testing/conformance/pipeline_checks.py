@@ -6,6 +6,7 @@ import os
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -53,11 +54,13 @@ def _check_cut(subject: OperatorSubject, seed: int, expected: Outcome) -> None:
     cut = _even_cuts if is_even else _uneven_cuts
     before = [*cut(rng, 0, quiet), _even_cut(quiet)]
     cuts = [*before, *cut(rng, quiet, _ROUNDS), _even_cut(_ROUNDS)]
-    lives = _lives(rng, len(cuts))
+    lives_on = seed % 4 in (2, 3)
+    lives = [replace(life, lives_on=lives_on) for life in _lives(rng, len(cuts))]
     ends = " | ".join(",".join(map(str, cut)) for cut in cuts)
     how = (
         f"with epochs that end after the rounds {ends} of its lanes, "
         f"at parallelism {', '.join(str(life.parallelism) for life in lives)} (seed {seed})"
+        f"{', with operators that live on' if lives_on else ''}"
     )
     halves = [_even_cut(quiet), _even_cut(_ROUNDS)]
     _, known = _outcomes(subject, streams, halves, 1, [Life(1)], f"in two epochs (seed {seed})")

@@ -47,11 +47,16 @@ class Restart:
 
 
 @dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A checkpoint, after which the same instances go on, as in a live worker."""
+
+
+@dataclass(frozen=True, slots=True)
 class Crash:
     """All since the last restart is lost; what follows in the script gives it again."""
 
 
-Step = Feed | Advance | Tick | Restart | Crash
+Step = Feed | Advance | Tick | Restart | Checkpoint | Crash
 Script = Sequence[Step]
 
 
@@ -108,6 +113,15 @@ def restart_everywhere(script: Script, parallelisms: Sequence[int | None] = (Non
     """A restart after every step, at each of the parallelisms in turn."""
     return [
         each for place, step in enumerate(script) for each in (step, Restart(parallelisms[place % len(parallelisms)]))
+    ]
+
+
+def checkpoint_everywhere(script: Script, *, restart_every: int | None = None) -> list[Step]:
+    """A checkpoint after every step, some of them with a restart."""
+    return [
+        each
+        for place, step in enumerate(script, start=1)
+        for each in (step, Restart() if restart_every and place % restart_every == 0 else Checkpoint())
     ]
 
 

@@ -105,6 +105,22 @@ def check_every_row_once(case: SinkCase, registry: Registry) -> None:
             life.expect(life.steps, when, "Stage every row in its epoch, and publish it in handle_commit")
 
 
+def check_lives_on(case: SinkCase, registry: Registry) -> None:
+    """An instance that goes on after its checkpoints shows every row once, as those do that are made again."""
+    for parallelism, epochs in ((1, 4), (3, 3)):
+        with empty_folder() as folder, SinkLife(case, registry, folder, parallelism=parallelism) as life:
+            if not life.subject.operator().lives_on():
+                return
+            for steps in split_steps(life.steps, epochs):
+                life.feed(steps)
+                life.commit(life.harness.checkpoint())
+                life.harness.go_on()
+            life.harness.end_of_data()
+            life.commit(life.harness.checkpoint())
+            when = f"when it lives on for {epochs} epochs at parallelism {parallelism}"
+            life.expect(life.steps, when, f"It says lives_on(): after a checkpoint it must begin anew: see {GUIDE}")
+
+
 def check_nothing_visible_before_its_commit(case: SinkCase, registry: Registry) -> None:
     """What is not committed is not visible: neither while the epoch runs, nor after its checkpoint."""
     with committing(case, registry) as life:
@@ -207,6 +223,7 @@ def split_steps(steps: Sequence[Step], parts: int) -> list[Sequence[Step]]:
 
 SINK_CHECKS: Mapping[str, Callable[[SinkCase, Registry], None]] = {
     "every_row_once": check_every_row_once,
+    "lives_on": check_lives_on,
     "nothing_visible_before_its_commit": check_nothing_visible_before_its_commit,
     "commit_twice": check_commit_twice,
     "commit_after_a_crash": check_commit_after_a_crash,

@@ -36,11 +36,12 @@ def read_all(
     lost: int = 0,
     look: Look = lambda ctx, batch: None,
     select: Select = lambda schema: schema,
+    lives_on: bool = False,
     doing: str = "while it reads",
 ) -> Outcome:
     """Epoch after epoch to the end, at each parallelism in turn; every epoch is lost `lost` times first."""
     outcome = Outcome()
-    with _opened(subject, doing, look=look, select=select) as harness:
+    with _opened(subject, doing, look=look, select=select, lives_on=lives_on) as harness:
         for epoch in range(MAX_EPOCHS):
             parallelism = parallelisms[epoch % len(parallelisms)]
             for _ in range(lost):
@@ -70,6 +71,19 @@ def check_any_cut_into_epochs(subject: SourceSubject) -> None:
     for rows in _budgets(expected.row_count):
         how = f"in epochs of {rows} rows"
         _same(subject, expected, read_all(subject, rows=rows, doing=how), how, _POSITION)
+
+
+def check_lives_on(subject: SourceSubject) -> None:
+    """An instance that goes on after each epoch reads every row once, as those do that are made again."""
+    if not subject.source().lives_on():
+        return
+    expected = read_all(subject)
+    fix = f"It says lives_on(): run must read on from the table, or from where it was itself: see {GUIDE}"
+    for rows in _budgets(expected.row_count):
+        for parallelisms in ((1,), (3,), (2, 2, 2, 1)):
+            how = f"when it lives on in epochs of {rows} rows, at parallelism {', '.join(map(str, parallelisms))}"
+            got = read_all(subject, rows=rows, parallelisms=parallelisms, lives_on=True, doing=how)
+            _same(subject, expected, got, how, fix)
 
 
 def check_crash_at_any_boundary(subject: SourceSubject) -> None:
@@ -195,9 +209,10 @@ def _opened(
     *,
     look: Look = lambda ctx, batch: None,
     select: Select = lambda schema: schema,
+    lives_on: bool = False,
 ) -> Iterator[SourceHarness]:
     """A harness; a failure of the source on the way names it."""
-    harness = SourceHarness(lambda: ObservedSource(subject.source(), look, select))
+    harness = SourceHarness(lambda: ObservedSource(subject.source(), look, select), lives_on=lives_on)
     try:
         yield harness
     except ArroyoError as error:
@@ -221,6 +236,7 @@ def _same(subject: SourceSubject, expected: Outcome, got: Outcome, how: str, fix
 SOURCE_CHECKS: Mapping[str, Callable[[SourceSubject], None]] = {
     "produces_its_schema": check_produces_its_schema,
     "any_cut_into_epochs": check_any_cut_into_epochs,
+    "lives_on": check_lives_on,
     "crash_at_any_boundary": check_crash_at_any_boundary,
     "any_parallelism": check_any_parallelism,
     "keeps_its_budget": check_keeps_its_budget,

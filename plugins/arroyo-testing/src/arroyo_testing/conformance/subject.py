@@ -19,7 +19,7 @@ from arroyo_testing.conformance.faults import ConformanceError, failure_of
 from arroyo_testing.conformance.memory import Remembered, changes, instance_memory
 from arroyo_testing.conformance.observed import Look, ObservedOperator
 from arroyo_testing.conformance.rows import Outcome, difference
-from arroyo_testing.conformance.script import Advance, Crash, Feed, Restart, Script, Tick, make_script
+from arroyo_testing.conformance.script import Advance, Checkpoint, Crash, Feed, Restart, Script, Tick, make_script
 from arroyo_testing.parallel import ParallelHarness
 
 
@@ -173,6 +173,9 @@ class _Runner:
                     self._harness.tick()
                 case Restart(parallelism):
                     self._restart(parallelism)
+                case Checkpoint():
+                    self._harness.checkpoint()
+                    self._harness.go_on()
                 case Crash():
                     self._harness.crash()
 

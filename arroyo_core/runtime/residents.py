@@ -1,0 +1,81 @@
+"""Operators that live on from epoch to epoch, in a worker that does."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from arroyo_core.api import CommitToken, ConstructedOperator, SourceCollector, Watermark
+from arroyo_core.runtime.context import RuntimeContext
+from arroyo_core.runtime.request import EpochRequest
+from arroyo_core.runtime.tables import OperatorTables
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Resident:
+    """An operator that has been started, with its tables and its context."""
+
+    constructed: ConstructedOperator
+    tables: OperatorTables
+    ctx: RuntimeContext
+
+    def close(self) -> None:
+        """Its life ends; what it raises then does no harm any more."""
+        try:
+            if self.constructed.source is not None:
+                self.constructed.source.on_close(self.ctx)  # type: ignore[arg-type]
+            elif self.constructed.operator is not None:
+                self.constructed.operator.on_close(None, self.ctx, _NOBODY)
+        except Exception:
+            logger.warning("closing %r", self.ctx.task_info.operator_id, exc_info=True)
+
+
+class Residents:
+    """The operators of one subtask of one wave that have come to the end of an epoch."""
+
+    def __init__(self) -> None:
+        self._residents: dict[str, Resident] = {}
+        self._last: CommitToken | None = None
+
+    def take(self, request: EpochRequest) -> Mapping[str, Resident]:
+        """Those that can serve this epoch, by node: none, unless it follows the one that they have come to."""
+        last, self._last = self._last, None
+        if last is None or not _follows(request, last):
+            self.close()
+        return self._residents
+
+    def keep(self, residents: Mapping[str, Resident], token: CommitToken) -> None:
+        """They have come to the end of the epoch of `token`."""
+        self._residents, self._last = dict(residents), token
+
+    def close(self) -> None:
+        """End their lives; nobody may be using them."""
+        found, self._residents, self._last = self._residents, {}, None
+        for resident in found.values():
+            resident.close()
+
+
+def _follows(request: EpochRequest, last: CommitToken) -> bool:
+    """Whether the epoch begins with what the last one left: the same driver goes on, and has not gone back."""
+    return request.token == replace(last, epoch=last.epoch + 1) and not request.is_first
+
+
+class _Nobody(SourceCollector):
+    """Takes what an operator must not emit."""
+
+    def collect(self, batch: pa.RecordBatch) -> None:
+        return
+
+    def collect_side(self, output: str, batch: pa.RecordBatch) -> None:
+        return
+
+    def broadcast_watermark(self, watermark: Watermark) -> None:
+        return
+
+
+_NOBODY = _Nobody()
