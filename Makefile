@@ -34,7 +34,7 @@ unexport CONDA_PREFIX PYTHONPATH PYTHONHOME
 # Every Spark worker would compile all it imports, each time again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help env demo test chaos chaos-processes chaos-kafka chaos-scale adversary cuts soak many mutations fuzz quick lint format proto docs-reference lock licences sbom wheels bench bench-smoke bench-epochs bench-formats bench-kafka bench-operators bench-state bench-udf plugin java kafka clean
+.PHONY: help env demo test chaos chaos-processes chaos-kafka chaos-scale adversary cuts soak many mutations fuzz quick lint format proto docs-reference lock licences sbom wheels bench bench-smoke bench-epochs bench-formats bench-kafka bench-live bench-operators bench-state bench-udf plugin java kafka clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -141,6 +141,9 @@ bench-smoke: java $(STAMP) ## see in minutes that the benchmark works; answers a
 
 bench-epochs: java $(STAMP) ## measure what an epoch costs, as make bench does, too
 	@$(BIN)/python -m benchmarks.epochs $(BENCH_ARGS)
+
+bench-live: java $(STAMP) ## measure epochs in live workers beside Spark jobs and Structured Streaming
+	@$(BIN)/python -m benchmarks.epochs live_empty live_small live_latency live_cores live_restart
 
 bench-operators: java $(STAMP) ## measure each window and join beside DuckDB and Structured Streaming
 	@$(BIN)/python -m benchmarks.operators $(BENCH_ARGS)

@@ -51,6 +51,19 @@ CASES = {
         Case("warm", "q5 on 10 thousand events: the first run in a session, beside later ones in the same session"),
         Case("startup", "`arroyo run` to its first row, beside a bare start of a SparkSession"),
         Case("recovery", "Recovery of a killed driver, beside a plain start of Spark"),
+        Case("live_empty", "In live workers: an epoch without rows, beside a bare Spark job", 0.1),
+        Case(
+            "live_small",
+            "In live workers: a stateful epoch of 1,000 rows, beside the same micro-batch of Structured Streaming",
+            0.12,
+        ),
+        Case(
+            "live_latency",
+            "In live workers: from an event to its committed row, at 10 thousand rows/s, into Parquet files",
+            is_list=True,
+        ),
+        Case("live_cores", "In live workers: q5 on 10 million generated events, on two cores and on one", 0.59),
+        Case("live_restart", "In live workers: after `kill -9` of a worker", is_list=True),
     )
 }
 

@@ -1,6 +1,6 @@
 """q5 of Nexmark with parallelism 2 on two cores, and with parallelism 1 on one.
 
-A run is a process of its own: `python -m benchmarks.epochs.cores CORES FOLDER FILE`.
+A run is a process of its own: `python -m benchmarks.epochs.cores CORES FOLDER FILE EXECUTION`.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ def pipeline(folder: Path, cores: int, *, events: int = EVENTS) -> dict[str, Any
     return document
 
 
-def run_once(cores: int, folder: Path, file: Path) -> None:
+def run_once(cores: int, folder: Path, file: Path, execution: str) -> None:
     """In a process that may use so many cores; Spark and its workers inherit that."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     folder.mkdir(parents=True)
     spark = create_session("bench", master=f"local[{cores}]")
     started = time.perf_counter()
-    run(spark, folder, pipeline(folder, cores), Stopwatch())
+    run(spark, folder, pipeline(folder, cores), Stopwatch(), execution=execution)
     file.write_text(json.dumps(time.perf_counter() - started))
     spark.stop()
 
 
-def measure(folder: Path) -> dict[str, list[float]]:
+def measure(folder: Path, *, execution: str = "jobs") -> dict[str, list[float]]:
     found: dict[str, list[float]] = {"two cores": [], "one core": []}
     for number in range(RUNS):
         for cores, name in ((2, "two cores"), (1, "one core")):
             place, file = folder / f"{cores}_{number}", folder / "seconds_of_run.json"
-            subprocess.run(module_command(__name__, cores, place, file), check=True)
+            subprocess.run(module_command(__name__, cores, place, file, execution), check=True)
             found[name].append(json.loads(file.read_text()))
     return found
 
 
 if __name__ == "__main__":
-    run_once(int(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]))
+    run_once(int(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4])

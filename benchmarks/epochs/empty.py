@@ -31,13 +31,13 @@ def pipeline(folder: Path) -> dict[str, Any]:
     }
 
 
-def measure(folder: Path) -> dict[str, list[float]]:
+def measure(folder: Path, *, execution: str = "jobs") -> dict[str, list[float]]:
     """From the start of an epoch until it is accepted, for empty ones are followed by pauses."""
     spark = create_session("bench", master=f"local[{PARALLELISM}]")
     for _ in range(BARE_JOBS):
         bare_job(spark)
     watch = Stopwatch(epochs=WARM_UP + EPOCHS)
-    run(spark, folder, pipeline(folder), watch)
+    run(spark, folder, pipeline(folder), watch, execution=execution)
     empty_s = [result.duration_s for result in watch.results[WARM_UP:] if not result.source_rows]
     bare_s: list[float] = []
     for _ in range(BARE_JOBS):

@@ -43,8 +43,10 @@ class Stopwatch:
         return [after - before for before, after in itertools.pairwise(moments)]
 
 
-def run(spark: SparkSession, folder: Path, document: dict[str, Any], watch: Stopwatch) -> JobResult:
+def run(
+    spark: SparkSession, folder: Path, document: dict[str, Any], watch: Stopwatch, *, execution: str = "jobs"
+) -> JobResult:
     """Run a pipeline until its end, or until the watch stops it."""
     file = folder / f"{document['name']}.yaml"
     file.write_text(yaml.safe_dump(document, sort_keys=False))
-    return Pipeline.from_yaml(file).run(spark, listener=watch, stop=watch.stop)
+    return Pipeline.from_yaml(file).run(spark, listener=watch, stop=watch.stop, execution=execution)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,22 +65,24 @@ def latencies_s(folder: Path, committed_us: dict[int, float], since_us: float) -
     return np.concatenate(found)
 
 
-def measure_once(spark: SparkSession, folder: Path, interval: str, number: int) -> tuple[float, float]:
+def measure_once(
+    spark: SparkSession, folder: Path, interval: str, number: int, *, execution: str
+) -> tuple[float, float]:
     place = folder / f"{interval}_{number}"
     place.mkdir()
     clock = Clock()
     since_us = (time.time() + WARM_UP_S) * 1e6
-    run(spark, place, pipeline(place, interval, number), clock)
+    run(spark, place, pipeline(place, interval, number), clock, execution=execution)
     found = latencies_s(place / "out", clock.committed_us, since_us)
     return float(np.percentile(found, 50)), float(np.percentile(found, 99))
 
 
-def measure(folder: Path) -> dict[str, list[float]]:
+def measure(folder: Path, *, intervals: Sequence[str] = INTERVALS, execution: str = "jobs") -> dict[str, list[float]]:
     spark = create_session("bench", master=f"local[{PARALLELISM}]")
     found: dict[str, list[float]] = {}
     for number in range(RUNS):
-        for interval in INTERVALS:
-            median, highest = measure_once(spark, folder, interval, number)
+        for interval in intervals:
+            median, highest = measure_once(spark, folder, interval, number, execution=execution)
             found.setdefault(f"an epoch every {interval}: half of the rows within", []).append(median)
             found.setdefault(f"an epoch every {interval}: 99 of 100 within", []).append(highest)
     spark.stop()

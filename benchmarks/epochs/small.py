@@ -80,11 +80,11 @@ def micro_batches(spark: SparkSession, folder: Path, data: Path) -> list[float]:
     return took_s[WARM_UP:]
 
 
-def measure(folder: Path) -> dict[str, list[float]]:
+def measure(folder: Path, *, execution: str = "jobs") -> dict[str, list[float]]:
     data = write_files(folder / "data", WARM_UP + EPOCHS)
     spark = create_session("bench", master=f"local[{PARALLELISM}]")
     watch = Stopwatch()
-    run(spark, folder, pipeline(folder, data), watch)
+    run(spark, folder, pipeline(folder, data), watch, execution=execution)
     spark.stop()
     time.sleep(1)
     streaming = (
