@@ -94,14 +94,16 @@ class WarmCache:
         self._unseen_bytes = 0
         self._next_look_s = 0.0
 
-    def shelf(self, url: str, task: TaskInfo, *, gives_own: bool = False) -> Shelf:
+    def shelf(self, url: str, task: TaskInfo, *, gives_own: bool = False, lives_on: bool = False) -> Shelf:
         """The part of the cache that one subtask of a job, whose state is below `url`, puts its entries in.
 
-        With `gives_own` it gives nothing but what is put into it from now on.
+        With `gives_own` it gives nothing but what is put into it from now on. With `lives_on` the next epoch of the
+        subtask has its tables in memory: small ones, which are soon read from storage, are not written here.
         """
         job = hashlib.sha256(f"{url}\n{task.job_id}".encode()).hexdigest()[:16]
         operator = hashlib.sha256(task.operator_id.encode()).hexdigest()[:12]
-        return Shelf(self, self.folder / job / operator, task.task_index, gives_own=gives_own)
+        folder = self.folder / job / operator
+        return Shelf(self, folder, task.task_index, gives_own=gives_own, writes_small=not lives_on)
 
     def load(self, path: Path, name: str, *, is_checked: bool) -> pa.Table | None:
         """The entry at `path`, or None; with `is_checked` its content is read now, whoever did so before."""
@@ -228,8 +230,17 @@ class WarmCache:
 class Shelf:
     """The entries of one subtask, and its way to those of the other subtasks of its operator."""
 
-    def __init__(self, cache: WarmCache, operator_folder: Path, task_index: int, *, gives_own: bool = False) -> None:
+    def __init__(
+        self,
+        cache: WarmCache,
+        operator_folder: Path,
+        task_index: int,
+        *,
+        gives_own: bool = False,
+        writes_small: bool = True,
+    ) -> None:
         self._cache = cache
+        self._writes_small = writes_small
         #: The names of the entries that were put since; None where any may be given.
         self._given: set[str] | None = set() if gives_own else None
         self._operator_folder = operator_folder
@@ -267,7 +278,8 @@ class Shelf:
         if self._given is not None:
             self._given.add(name)
         self._cache.remember(name, table)
-        self._cache.store(self._own / f"{epoch}-{name}{ENTRY_SUFFIX}", table)
+        if self._writes_small or table.nbytes > SMALL_BYTES:
+            self._cache.store(self._own / f"{epoch}-{name}{ENTRY_SUFFIX}", table)
 
     def size_bytes(self) -> int:
         """What the entries of the subtask take."""

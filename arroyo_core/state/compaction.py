@@ -46,6 +46,10 @@ class CompactionPolicy:
     is_enabled: bool = True
 
 
+#: For tables that live on: epochs are short then, and files are read after a failure only.
+LIVING_COMPACTION = CompactionPolicy(fan_in=8)
+
+
 @dataclass(frozen=True, slots=True)
 class _SizedRun:
     files: tuple[StateFile, ...]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
+from io import BytesIO
 from typing import Any
 
 import fsspec
@@ -28,6 +30,8 @@ class FsspecDriver:
     def __init__(self, url: str, options: Mapping[str, Any]) -> None:
         settings = dict(options)
         self._is_memory = url.startswith("memory://")
+        #: Files in memory are a dictionary, which nobody may look through while another changes it.
+        self._lock: AbstractContextManager[Any] = _MEMORY_LOCK if self._is_memory else nullcontext()
         self.is_remote = not self._is_memory
         if url.startswith(("s3://", "s3a://")):
             # Other processes write too: a cached listing would hide what they published. Not every filesystem takes
@@ -52,15 +56,18 @@ class FsspecDriver:
         return data
 
     def open(self, path: str) -> Any:
+        if self._is_memory:
+            # All who open a file there would share one position.
+            return BytesIO(self.read(path))
         return self._fs.open(self._at(path), "rb", cache_type="none")
 
     def write(self, path: str, data: bytes | memoryview, *, is_durable: bool = True) -> None:
-        with _MEMORY_LOCK if self._is_memory else _NoLock():
+        with self._lock:
             self._fs.pipe_file(self._at(path), bytes(data))
 
     def create(self, path: str, data: bytes | memoryview) -> bool:
         try:
-            with _MEMORY_LOCK if self._is_memory else _NoLock():
+            with self._lock:
                 self._fs.pipe_file(self._at(path), bytes(data), mode="create")
         except FileExistsError:
             return False
@@ -75,7 +82,8 @@ class FsspecDriver:
 
     def size(self, path: str) -> int:
         self._fs.invalidate_cache()
-        return int(self._fs.info(self._at(path))["size"])
+        with self._lock:
+            return int(self._fs.info(self._at(path))["size"])
 
     def modified_us(self, path: str) -> int | None:
         self._fs.invalidate_cache()
@@ -89,7 +97,8 @@ class FsspecDriver:
     def list(self, prefix: str) -> list[StoredFile]:
         self._fs.invalidate_cache()
         try:
-            found = self._fs.find(self._at(prefix), detail=True)
+            with self._lock:
+                found = self._fs.find(self._at(prefix), detail=True)
         except FileNotFoundError:
             return []
         root = self._fs._strip_protocol(self._root) if self._root else ""
@@ -124,13 +133,3 @@ def _response_code(error: BaseException) -> str:
             return str(response.get("Error", {}).get("Code", ""))
         cause = cause.__cause__
     return ""
-
-
-class _NoLock:
-    """Stands where a store needs no lock of ours."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *_: object) -> None:
-        return None

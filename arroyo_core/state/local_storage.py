@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -71,16 +72,7 @@ class LocalDriver:
         return (self._root / path).stat().st_mtime_ns // 1000
 
     def list(self, prefix: str) -> list[StoredFile]:
-        found: list[StoredFile] = []
-        for folder, _, names in os.walk(self._root / prefix):
-            for name in names:
-                file = Path(folder, name)
-                try:
-                    found.append(StoredFile(file.relative_to(self._root).as_posix(), file.stat().st_size))
-                except FileNotFoundError:
-                    # Renamed or deleted by another process since the folder was read.
-                    continue
-        return found
+        return list(_files(str(self._root / prefix), f"{prefix}/" if prefix else ""))
 
     def delete(self, path: str) -> None:
         target = self._root / path
@@ -133,6 +125,25 @@ class LocalDriver:
         if self._shared is None:
             self._shared = group_bits(self._root)
         return self._shared
+
+
+def _files(folder: str, prefix: str) -> Iterator[StoredFile]:
+    """All files below a folder. Without path objects: there may be many, and they are listed every few epochs."""
+    try:
+        entries = list(os.scandir(folder))
+    except OSError:
+        # There is none, or it is another user's: nothing that could be read.
+        return
+    for entry in entries:
+        if entry.is_dir():
+            if not entry.is_symlink():
+                yield from _files(entry.path, f"{prefix}{entry.name}/")
+            continue
+        try:
+            yield StoredFile(f"{prefix}{entry.name}", entry.stat().st_size)
+        except FileNotFoundError:
+            # Renamed or deleted by another process since the folder was read.
+            continue
 
 
 def _create(path: Path) -> BinaryIO:

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from functools import lru_cache
 from urllib.parse import quote, unquote
 
 from arroyo_core.api.confined import check_relative
@@ -45,6 +46,7 @@ _TABLE_FILE = re.compile(r"(?:.*/)?([1-9][0-9]{0,9})/table-[^/]*-([0-9]{1,9})-[0
 _HEARTBEAT = re.compile(r"([0-9]{1,19})-[0-9]+-[0-9]+\.json")
 
 
+@lru_cache(maxsize=4096)
 def encode_id(text: str) -> str:
     """An id as one path component: letters, digits and `_.-~` stay, all else is percent-encoded."""
     if not text:

@@ -24,7 +24,7 @@ from arroyo_core.proto.state_pb2 import (
 )
 from arroyo_core.state.backend import ParquetBackend
 from arroyo_core.state.cache import WarmCache
-from arroyo_core.state.compaction import CompactionPolicy, choose_compaction
+from arroyo_core.state.compaction import LIVING_COMPACTION, CompactionPolicy, choose_compaction
 from arroyo_core.state.expiring_time_key_map import ExpiringTimeKeyTable
 from arroyo_core.state.failures import IncompatibleCheckpointError, NoRegisteredTableError, WrongTableKindError
 from arroyo_core.state.file_access import FileAccess, default_file_pool
@@ -120,7 +120,11 @@ class TableManager(StateTables):
         `lives_on` for tables that may `go_on` after a checkpoint.
         """
         files = _check_compatible(task_info, tables, checkpoint) if checkpoint is not None else {}
-        shelf = cache.shelf(storage.url, task_info, gives_own=reads_storage) if cache is not None else None
+        shelf = (
+            cache.shelf(storage.url, task_info, gives_own=reads_storage, lives_on=lives_on)
+            if cache is not None
+            else None
+        )
         if shelf is not None and checkpoint is not None:
             live = [file for table in files.values() for file in table]
             shelf.retain(live, epoch=checkpoint.operator_metadata.epoch)
@@ -137,7 +141,7 @@ class TableManager(StateTables):
             tables=tables,
             access=access,
             files=files,
-            compaction=compaction or CompactionPolicy(),
+            compaction=compaction or (LIVING_COMPACTION if lives_on else CompactionPolicy()),
             now_us=now_us,
             written=dict(checkpoint.table_configs) if checkpoint is not None else {},
             incarnation=incarnation,

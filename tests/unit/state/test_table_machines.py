@@ -44,8 +44,10 @@ def test_a_table_behaves_like_its_model(machine, monkeypatch):
     run_state_machine_as_test(machine, settings=SETTINGS)
 
 
+@pytest.mark.parametrize("lives_on", [False, True], ids=["made again", "living on"])
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.__name__)
-def test_a_table_behaves_like_its_model_with_a_warm_cache(machine, monkeypatch, tmp_path):
+def test_a_table_behaves_like_its_model_with_a_warm_cache(machine, lives_on, monkeypatch, tmp_path):
+    monkeypatch.setattr(machine, "lives_on", lives_on)
     # Memory would answer for all these small tables; half of the point is the mapped files.
     monkeypatch.setattr(cache, "SMALL_BYTES", 600)
     monkeypatch.setattr(machine, "cache", WarmCache(tmp_path / "cache", max_bytes=200_000))

@@ -61,11 +61,13 @@ class Job:
         *,
         compaction: CompactionPolicy = EAGER_COMPACTION,
         cache: WarmCache | None = None,
+        lives_on: bool = False,
     ) -> None:
         self.storage = storage
         self.tables = tables
         self.compaction = compaction
         self.cache = cache
+        self.lives_on = lives_on
         self.backend = ParquetBackend(storage, "job")
         self.backend.claim_generation()
         self.checkpoint: CheckpointMetadata | None = None
@@ -96,7 +98,7 @@ class Job:
                 checkpoint=operator,
                 compaction=self.compaction,
                 cache=self.cache,
-                lives_on=True,
+                lives_on=self.lives_on,
             )
             for index in range(parallelism)
         ]
