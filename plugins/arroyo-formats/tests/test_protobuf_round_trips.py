@@ -76,6 +76,49 @@ def test_a_part_of_a_longer_batch_is_written_as_itself(data: Any):
     assert written(everything(), batch.slice(1, 2)) == written(everything(), batch)[1:3]
 
 
+OUT_OF_ORDER = """
+syntax = "proto3";
+message Row {
+  string first = 7;
+  string second = 2;
+  Place place = 5;
+  string third = 1;
+  repeated Place others = 3;
+}
+message Place { string street = 4; string town = 1; }
+message Flat { string first = 7; string second = 2; int64 n = 3; string third = 1; }
+"""
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"first": "a", "second": "b", "n": 4, "third": "c"},
+        {
+            "first": "a",
+            "second": "b",
+            "place": {"street": "s", "town": "t"},
+            "third": "c",
+            "others": [{"street": "x", "town": "y"}],
+        },
+    ],
+    ids=["Flat", "Row"],
+)
+def test_fields_that_are_declared_in_another_order_than_that_of_their_numbers_stay_apart(tmp_path, row):
+    """Columns of one type would change places, and nobody would notice."""
+    file = tmp_path / "row.proto"
+    file.write_text(OUT_OF_ORDER)
+    name = "Flat" if "n" in row else "Row"
+    choice = choose(ProtobufFormat(), schema_file=str(file), message=name)
+    kind = message_type(choice.settings, None)
+    assert choice.schema(None).names == list(row)
+    message = message_factory.GetMessageClass(kind.descriptor)(**row)
+    decoded = read(choice, [message.SerializeToString()], choice.schema(None))
+    assert (decoded.bad, decoded.batch.to_pylist()) == ([], [row])
+    (encoded,) = written(choice, decoded.batch)
+    assert type(message).FromString(encoded) == message
+
+
 def test_columns_have_the_types_of_the_fields():
     schema = everything().schema(None)
     inner = pa.struct(

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
     MarkLike: TypeAlias = Mark | CMark
 
-_PROPERTIES = re.compile(r"(?:[&!]\S*[ \t]+)*")
+#: Anchor and tag, behind which comments and the end of a line may stand.
+_PROPERTIES = re.compile(r"(?:[&!]\S*\s+(?:#[^\n]*\n\s*)*)*")
 _BARE_SIGN = re.compile(r"\A#(?![!#\s]|\Z)")
 
 
@@ -180,6 +181,10 @@ class _Reader:
         if isinstance(item.value, Collection) and not item.value.is_flow:
             return
         is_block = isinstance(item.value, Text) and item.value.style in ("|", ">")
+        if isinstance(item.value, Text) and not is_block:
+            while self._comments and self._comments[0].index < end.index:
+                # Between an anchor, or a tag, and what it is of.
+                self._add_comment(item, self._comments.popleft())
         line = start.line if is_block else end.line
         following = end.index if is_block else _start(self._events[0]).index
         while self._comments and self._comments[0].index < following and self._comments[0].line == line:

@@ -210,6 +210,8 @@ class _Parser:
                 return self._name_of_type(kind, namespace, at)
 
     def _name_of_type(self, name: Any, namespace: str, at: str) -> Node:
+        if not isinstance(name, str):
+            raise _error(at, f"{name!r} is not a type")
         if name in PRIMITIVES:
             return Scalar(name)
         for full in (_full(name, namespace), name):

@@ -1,7 +1,8 @@
 """ptars: reads and writes messages in Rust, for the types that it is right for.
 
 What it does not see as the rules want is looked for afterwards, and read again: several values of a `oneof`, the same
-key of a map twice, times out of range. Lengths of packed numbers of a fixed width it does not check at all.
+key of a map twice, times out of range. Lengths of packed numbers of a fixed width it does not check at all. Its columns
+are in the order of the fields' numbers, ours in the order in which fields are declared.
 """
 
 from __future__ import annotations
@@ -29,8 +30,18 @@ _MAX_BYTES = 2**29
 
 
 def is_fast(message: Any) -> bool:
-    """Whether this message type is one that ptars is right for: of proto3, and with fields in all it contains."""
-    return bool(message.fields) and all(_is_right(each) for each in _contained(message))
+    """Whether this message type is one that ptars is right for: of proto3, and with fields in all it contains.
+
+    Those that are inside of others must be declared in the order of their numbers: only columns are put in order.
+    """
+    found = _contained(message)
+    inside = [field.message_type for each in found for field in each.fields if field.message_type is not None]
+    return all(_is_right(each) for each in found) and all(_is_in_order(each) for each in inside)
+
+
+def _is_in_order(message: Any) -> bool:
+    numbers = [field.number for field in message.fields]
+    return numbers == sorted(numbers)
 
 
 def _is_right(message: Any) -> bool:
@@ -93,11 +104,12 @@ class FastDecoder:
         if sum(map(len, bodies)) > _MAX_BYTES:
             return None
         try:
-            return list(self._handler.list_to_record_batch(bodies).columns)
+            batch = self._handler.list_to_record_batch(bodies)
         except (KeyboardInterrupt, SystemExit, MemoryError):
             raise
         except BaseException:  # a panic in Rust is no Exception
             return None
+        return [batch.column(field.name) for field in self._fields]
 
     def _again(
         self, bodies: list[bytes], columns: list[pa.Array], bad: list[BadMessage]
@@ -214,13 +226,15 @@ class FastEncoder:
         self._handler = self._pool.get_for_message(descriptor)
         self._schema = pa.schema([(field.name, _relaxed(field.type)) for field in self._handler.schema()])
         self._plain = PlainEncoder(descriptor, fields)
+        self._names = [field.name for field in fields]
 
     def encode(self, columns: Sequence[pa.Array]) -> pa.Array:
         """`binary`, a message for each row."""
         if any(_has_negative_zero(column) for column in columns):
             # It takes them for zeros, which need not be written.
             return self._plain.encode(columns)
-        arrays = [_as(column, field.type) for column, field in zip(columns, self._schema, strict=True)]
+        named = dict(zip(self._names, columns, strict=True))
+        arrays = [_as(named[field.name], field.type) for field in self._schema]
         return self._handler.record_batch_to_array(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
 
 
