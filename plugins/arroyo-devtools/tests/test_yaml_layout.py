@@ -159,6 +159,18 @@ def test_what_does_not_fit_on_a_line_takes_several():
     assert fmt("a: [b, c]\n") == "a: [b, c]\n"
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a: &x # note\n  value\nb: *x\n", "a: &x value  # note\nb: *x\n"),
+        ("a: &x\n  # note\n  value\n", "# note\na: &x value\n"),
+        ("!include # note\n  part.yaml\n", "!include part.yaml  # note\n"),
+    ],
+)
+def test_a_comment_between_an_anchor_or_a_tag_and_its_value_is_kept(text, expected):
+    assert fmt(text) == expected
+
+
 def test_comments_that_would_not_fit_are_not_aligned():
     text = f"a: 1  # one\nb: {'x' * 100}  # two\n"
     assert fmt(text) == text

@@ -241,6 +241,13 @@ def test_variance_keeps_a_small_spread_around_a_large_mean():
     assert only(plan, *parts) == pytest.approx(1.25, rel=1e-12)
 
 
+@pytest.mark.parametrize("constant", [0.1, 0.3, 1e-200, 7.7e15, 0.0])
+def test_a_column_that_does_not_vary_has_no_correlation_whatever_its_mean_is_rounded_to(constant):
+    plan = plan_of({"corr": {"function": "corr", "column": "f", "other": "y"}})
+    parts = [rows_of(f=[constant] * size, y=[float(n) for n in range(size)]) for size in (3, 7, 10)]
+    assert only(plan, *parts) is None
+
+
 def test_nan_is_no_minimum_and_no_maximum_unless_there_is_nothing_else():
     plan = plan_of({"least": {"function": "min", "column": "f"}})
     assert only(plan, rows_of(f=[math.nan, 2.0]), rows_of(f=[math.nan])) == 2.0

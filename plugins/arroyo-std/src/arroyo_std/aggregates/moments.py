@@ -15,6 +15,9 @@ from arroyo_std.aggregates.groups import Groups
 
 Doubles = npt.NDArray[np.float64]
 
+#: How far a mean may be from values that are all the same, as a part of them.
+_ROUNDING = 8 * float(np.finfo(np.float64).eps)
+
 
 class Moments(Aggregate):
     """What is known of one or two columns: count, means, and sums of products of deviations.
@@ -77,11 +80,11 @@ class Moments(Aggregate):
         return _states(left_count, [*left_means, *left_products])
 
     def finish(self, states: States) -> pa.Array:
-        count, _, products = self._read(states)
+        count, means, products = self._read(states)
         if self._function == "corr":
             with np.errstate(divide="ignore", invalid="ignore"):
                 found = products[1] / np.sqrt(products[0] * products[2])
-            is_known = (count > 1) & (products[0] > 0) & (products[2] > 0)
+            is_known = (count > 1) & _varies(count, means[0], products[0]) & _varies(count, means[1], products[2])
         else:
             taken = 1 if self._function.endswith("_samp") else 0
             is_known = count > taken
@@ -94,6 +97,13 @@ class Moments(Aggregate):
     def _read(self, states: States) -> tuple[npt.NDArray[np.int64], list[Doubles], list[Doubles]]:
         count, *rest = (state.fill_null(0).to_numpy() for state in states)
         return count, rest[: len(self._columns)], rest[len(self._columns) :]
+
+
+def _varies(count: npt.NDArray[np.int64], mean: Doubles, squares: Doubles) -> npt.NDArray[np.bool_]:
+    """Whether a column has other values than its mean, but for what rounding made of the mean."""
+    rounding = _ROUNDING * np.abs(mean)
+    varies: npt.NDArray[np.bool_] = squares > count * rounding * rounding
+    return varies
 
 
 def _sum(groups: Groups, values: Doubles) -> Doubles:
