@@ -25,7 +25,7 @@ _LOOK_SECONDS = 0.1
 class Execution(StrEnum):
     """What `execution` in a pipeline, and `--execution`, may be."""
 
-    #: Live where Spark can, else as jobs.
+    #: Live on one machine where Spark can, else as jobs.
     AUTO = "auto"
     LIVE = "live"
     JOBS = "jobs"
@@ -43,9 +43,13 @@ def make_executor(spark: Spark, plan: Plan, execution: Execution) -> tuple[Spark
 
     if execution is Execution.JOBS:
         return SparkExecutor(spark), ""
+    is_near = is_one_machine(spark)
+    if execution is Execution.AUTO and not is_near:
+        # Spark's own shuffle and recovery, and no slots that are kept.
+        return SparkExecutor(spark), "each epoch is a Spark job, as Spark may run on several machines"
     obstacle = _obstacle(spark, plan)
     if obstacle is None:
-        return LiveExecutor(SparkLauncher(context_of(spark), is_one_machine=is_one_machine(spark))), ""
+        return LiveExecutor(SparkLauncher(context_of(spark), is_one_machine=is_near)), ""
     if execution is Execution.LIVE:
         raise SetupError(f"live workers are not possible here: {obstacle}; use 'execution: auto' or 'jobs'")
     return SparkExecutor(spark), f"each epoch is a Spark job: {obstacle}"

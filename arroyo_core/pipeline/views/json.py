@@ -23,6 +23,7 @@ def render_json(pipeline: PlannedPipeline) -> str:
             "keep": checkpoint.keep,
             "timeout_ms": checkpoint.timeout_ms,
         },
+        "execution": plan.execution,
         "guarantee": {
             "end_to_end": end_to_end(pipeline.guarantees).value,
             "survives_restart": checkpoint.url is not None,

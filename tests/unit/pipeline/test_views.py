@@ -90,6 +90,24 @@ def pipeline(plugins, tmp_path):
     return plan_file(path, plugins=plugins, environment=SECRETS)
 
 
+@pytest.mark.parametrize(
+    ("execution", "shown"),
+    [
+        ("live", "Epochs      in live workers, which need 2 slots of Spark for as long as the job runs\n"),
+        (
+            "auto",
+            "Epochs      in live workers, where Spark runs on one machine and has 2 slots for them; else each as a",
+        ),
+    ],
+)
+def test_text_tells_where_epochs_run_if_not_as_jobs(plugins, tmp_path, execution, shown):
+    path = tmp_path / "p.yaml"
+    path.write_text(f"execution: {execution}\n{PIPELINE}")
+    pipeline = plan_file(path, plugins=plugins, environment=SECRETS)
+    assert shown in render_text(pipeline)
+    assert json.loads(render_json(pipeline))["execution"] == execution
+
+
 @pytest.mark.parametrize("view", [render_text, render_json, render_mermaid, render_dot])
 def test_no_view_shows_a_value_of_the_environment(pipeline, view):
     shown = view(pipeline)
@@ -131,6 +149,7 @@ def test_json_holds_the_whole_plan(pipeline):
         "keep": 10,
         "timeout_ms": 600_000,
     }
+    assert found["execution"] == "jobs"
     assert found["guarantee"] == {"end_to_end": "none", "survives_restart": True}
     assert found["nodes"][3]["guarantee"]["level"] == "at_least_once"
     assert [node["id"] for node in found["nodes"]] == ["events", "named", "keyed", "end", "all", "one"]
