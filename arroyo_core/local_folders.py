@@ -16,6 +16,8 @@ from arroyo_core.errors import SetupError
 
 #: Bits of a mode with which others could put something into a folder.
 _WRITABLE = 0o022
+#: What Spark allows, on every system: 104 for the path of a socket, of which it appends `/.{uuid}.sock` and an end.
+_MAX_FOLDER_LENGTH = 104 - 43
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +81,16 @@ def make_private_folder(path: Path) -> None:
         if not folder.exists():
             folder.mkdir(mode=0o700, exist_ok=True)
     path.mkdir(mode=0o700, exist_ok=True)
+
+
+def make_socket_folder() -> Path:
+    """A folder for sockets that only this user can open; its owner removes it."""
+    folder = Path(tempfile.mkdtemp(prefix="arroyo-sockets-"))
+    if len(os.fsencode(folder)) <= _MAX_FOLDER_LENGTH:
+        return folder
+    # Those of folders for temporary files may be longer.
+    folder.rmdir()
+    return Path(tempfile.mkdtemp(prefix="arroyo-sockets-", dir="/tmp"))
 
 
 def group_bits(root: Path) -> int:

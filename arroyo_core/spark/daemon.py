@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from arroyo_core.api.limits import PREFIX
+from arroyo_core.local_folders import make_socket_folder
 from arroyo_core.plugin import installed_plugins
-from arroyo_core.spark.launch import make_socket_folder
 from arroyo_core.state.seals import SEAL_VARIABLES
 
 #: What Spark starts; it comes to `main` below where the driver has no daemon ready.

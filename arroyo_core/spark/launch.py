@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from arroyo_core.local_folders import private_opener
+from arroyo_core.local_folders import make_socket_folder, private_opener
 from arroyo_core.spark.target import defaults_file, split_submit_args
 
 SOCKET_FOLDER_SETTING = "spark.python.unix.domain.socket.dir"
@@ -24,19 +24,6 @@ SOCKET_FOLDER_SETTING = "spark.python.unix.domain.socket.dir"
 _ARGUMENTS_VARIABLE = "PYSPARK_SUBMIT_ARGS"
 _FILE_OPTION = "--properties-file"
 _SHELL = "pyspark-shell"
-
-#: What Spark allows, on every system: 104 for the path of a socket, of which it appends `/.{uuid}.sock` and an end.
-_MAX_FOLDER_LENGTH = 104 - 43
-
-
-def make_socket_folder() -> Path:
-    """A folder for sockets that only this user can open; its owner removes it."""
-    folder = Path(tempfile.mkdtemp(prefix="arroyo-sockets-"))
-    if len(os.fsencode(folder)) <= _MAX_FOLDER_LENGTH:
-        return folder
-    # Those of folders for temporary files may be longer.
-    folder.rmdir()
-    return Path(tempfile.mkdtemp(prefix="arroyo-sockets-", dir="/tmp"))
 
 
 def socket_settings() -> dict[str, str]:

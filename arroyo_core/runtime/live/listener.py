@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import socket
-import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from arroyo_core.local_folders import make_socket_folder
 from arroyo_core.runtime.live.wire import Address, Connection, prove
 
 #: Connections that wait to be accepted; a worker connects to each other one at the same time.
@@ -36,7 +35,7 @@ class Listener:
         self._handle = handle
         self._role = role
         self._expected = expected
-        self._folder = None if host else _private_folder()
+        self._folder = None if host else make_socket_folder()
         self._sock, self.address = _bind(host, self._folder)
         self._sock.listen(_BACKLOG)
         self._free = threading.Semaphore(_AT_PROOF)
@@ -83,15 +82,6 @@ def connect(address: Address, secret: bytes, *, role: bytes, expected: bytes) ->
         sock.close()
         raise
     return Connection(sock)
-
-
-def _private_folder() -> Path:
-    # The path of a Unix socket is short; folders for temporary files may have long names.
-    folder = Path(tempfile.mkdtemp(prefix="arroyo-live-"))
-    if len(os.fsencode(folder)) < 90:
-        return folder
-    folder.rmdir()
-    return Path(tempfile.mkdtemp(prefix="arroyo-live-", dir="/tmp"))
 
 
 def _bind(host: str | None, folder: Path | None) -> tuple[socket.socket, Address]:

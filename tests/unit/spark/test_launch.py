@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from arroyo_core.spark.launch import make_socket_folder, settings_file, write_properties
+from arroyo_core.local_folders import make_socket_folder
+from arroyo_core.spark.launch import settings_file, write_properties
 from arroyo_core.spark.target import read_properties, read_submit_args
 
 VARIABLE = "PYSPARK_SUBMIT_ARGS"
