@@ -117,7 +117,8 @@ class ChainedOperator:
         Without a message, those that live on stay as they are.
         """
         for slot, collector in zip(self.slots, self._collectors, strict=True):
-            if not slot.lives_on if final is None else not slot.ctx.is_closed:
+            is_left_alone = slot.lives_on if final is None else slot.ctx.is_closed
+            if not is_left_alone:
                 with slot.boundary:
                     final = slot.operator.on_close(final, slot.ctx, collector)
         return final

@@ -43,18 +43,21 @@ class Residents:
         self._last: CommitToken | None = None
 
     def take(self, request: EpochRequest) -> Mapping[str, Resident]:
-        """Those that can serve this epoch, by node: none, unless it follows the one that they have come to."""
-        last, self._last = self._last, None
-        if last is None or not _follows(request, last):
+        """Those that can serve this epoch, by node: none, unless it follows the one that they have come to.
+
+        They come back with `keep`. Those of an epoch that fails are dropped without a word, as operators always are.
+        """
+        if self._last is None or not _follows(request, self._last):
             self.close()
-        return self._residents
+        found, self._residents, self._last = self._residents, {}, None
+        return found
 
     def keep(self, residents: Mapping[str, Resident], token: CommitToken) -> None:
         """They have come to the end of the epoch of `token`."""
         self._residents, self._last = dict(residents), token
 
     def close(self) -> None:
-        """End their lives; nobody may be using them."""
+        """End the lives of those that are here."""
         found, self._residents, self._last = self._residents, {}, None
         for resident in found.values():
             resident.close()
