@@ -34,7 +34,7 @@ unexport CONDA_PREFIX PYTHONPATH PYTHONHOME
 # Every Spark worker would compile all it imports, each time again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help env demo test chaos chaos-processes chaos-kafka chaos-scale adversary cuts soak many mutations fuzz quick lint format proto docs-reference lock licences sbom wheels bench bench-smoke bench-epochs bench-formats bench-kafka bench-live bench-operators bench-state bench-udf plugin java kafka clean
+.PHONY: help env demo test chaos chaos-processes chaos-kafka chaos-scale adversary live-network cuts soak many mutations fuzz quick lint format proto docs-reference lock licences sbom wheels bench bench-smoke bench-epochs bench-formats bench-kafka bench-live bench-operators bench-state bench-udf plugin java kafka clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -86,6 +86,9 @@ chaos-scale: java $(STAMP) ## run jobs at the edges of size, each alone, and pri
 
 adversary: $(STAMP) ## run pipelines on a Spark that does its worst, in process: make adversary SEEDS=3000 SEED=7
 	@ADVERSARY_SEEDS=$(or $(SEEDS),3000) ADVERSARY_SEED=$(SEED) $(BIN)/pytest -q -s tests/adversary
+
+live-network: $(STAMP) ## run live workers over a network that fails, by seeds: make live-network SEEDS=3000 SEED=1
+	@LIVE_NETWORK_SEEDS=$(or $(SEEDS),3000) LIVE_NETWORK_SEED=$(or $(SEED),1) $(BIN)/pytest -q tests/unit/runtime/live/test_network.py
 
 cuts: $(STAMP) ## cut pipelines into epochs anywhere, with idle subtasks, and compare: make cuts SEEDS=300 SEED=7
 	@EPOCH_CUT_SEEDS=$(or $(SEEDS),300) EPOCH_CUT_SEED=$(or $(SEED),1) $(BIN)/pytest -q tests/golden tests/nexmark plugins/*/tests -k "anywhere or any_cut_in_a_pipeline or any_cut_gives"

@@ -196,7 +196,9 @@ class _Crew:
     def _read(self, connection: Connection) -> None:
         hello = connection.receive()
         if hello is None or hello.kind is not MessageKind.HELLO:
+            # It knows the secret, so that it is one of ours, and the others wait for it.
             connection.close()
+            self._inbox.put((-1, None))
             return
         index = msgspec.json.decode(hello.head, type=Hello).index
         self._workers[index] = connection

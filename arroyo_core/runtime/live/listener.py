@@ -19,7 +19,7 @@ _AT_PROOF = 64
 
 
 class Listener:
-    """Accepts connections that prove what they know, and hands each over in a thread of its own."""
+    """Accepts connections that prove what they know, and hands each over in a thread of its own until it is done."""
 
     def __init__(
         self,
@@ -66,9 +66,10 @@ class Listener:
             is_known = False
         finally:
             self._free.release()
-        if is_known:
-            self._handle(Connection(sock))
-        else:
+        try:
+            if is_known:
+                self._handle(Connection(sock))
+        finally:
             sock.close()
 
 

@@ -55,6 +55,8 @@ class Host:
 
     plugins: Callable[[], PluginSet]
     cache: WarmCache | None
+    #: Is given each connection of the worker, and gives what stands for it; for tests.
+    wrap: Callable[[Connection], Connection] = lambda connection: connection
 
 
 def work(ticket: Ticket, index: int, host: Host) -> bool:
@@ -64,7 +66,7 @@ def work(ticket: Ticket, index: int, host: Host) -> bool:
     except OSError:
         # The stage is over already.
         return True
-    worker = _Worker(ticket, index, host, control)
+    worker = _Worker(ticket, index, host, host.wrap(control))
     try:
         worker.serve()
     finally:
@@ -80,7 +82,6 @@ class _Worker:
         self._control = control
         self._layout: Layout
         self._peers: dict[int, Connection] = {}
-        self._connected = threading.Condition()
         self._runs: dict[int, Run] = {}
         self._threads: list[threading.Thread] = []
         #: By wave.
@@ -93,13 +94,11 @@ class _Worker:
     def serve(self) -> None:
         address = self._listener.address
         hello = Hello(self._index, address.path, address.host, address.port)
-        self._control.send(MessageKind.HELLO, msgspec.json.encode(hello))
-        while (message := self._control.receive()) is not None:
-            try:
+        # Where the driver or a peer is gone, the other ends notice, too.
+        with contextlib.suppress(OSError):
+            self._control.send(MessageKind.HELLO, msgspec.json.encode(hello))
+            while (message := self._control.receive()) is not None:
                 self._handle(message)
-            except OSError:
-                # A peer is gone: the driver notices, too.
-                return
 
     def close(self) -> bool:
         """Give up what runs; whether all of it has ended."""
@@ -127,26 +126,26 @@ class _Worker:
                 self._layout = Layout(plan, self._index, self._ticket.workers)
             case MessageKind.PEERS:
                 self._call(msgspec.json.decode(message.head, type=list[Hello]))
-                self._control.send(MessageKind.READY)
             case MessageKind.RUN:
                 (number,) = NUMBER.unpack(message.head)
                 self._start(number, pickle.loads(message.payload))
 
     def _call(self, peers: list[Hello]) -> None:
-        """Connect to the workers before this one, and wait for those behind it."""
+        """Connect to the workers before this one; those behind it call."""
         for peer in peers:
             if peer.index < self._index:
                 address = Address(peer.path, peer.host, peer.port)
-                connection = connect(address, self._ticket.secret, role=CALLING, expected=CALLED)
+                connection = self._host.wrap(connect(address, self._ticket.secret, role=CALLING, expected=CALLED))
+                self._add(connection, peer.index)
                 connection.send(MessageKind.HELLO, NUMBER.pack(self._index))
                 threading.Thread(
                     target=self._read, args=(connection, peer.index), name="arroyo-live-reader", daemon=True
                 ).start()
-                self._add(connection, peer.index)
-        with self._connected:
-            self._connected.wait_for(lambda: len(self._peers) == self._ticket.workers - 1 or self._is_over)
+        if self._ticket.workers == 1:
+            self._control.send(MessageKind.READY)
 
-    def _be_called(self, connection: Connection) -> None:
+    def _be_called(self, called: Connection) -> None:
+        connection = self._host.wrap(called)
         hello = connection.receive()
         if hello is None:
             return
@@ -155,9 +154,13 @@ class _Worker:
         self._read(connection, index)
 
     def _add(self, connection: Connection, index: int) -> None:
-        with self._connected:
+        """The last one makes the worker ready; nobody waits for it, so that the end of the stage is noticed."""
+        with self._lock:
             self._peers[index] = connection
-            self._connected.notify_all()
+            is_last = len(self._peers) == self._ticket.workers - 1
+        if is_last:
+            with contextlib.suppress(OSError):
+                self._control.send(MessageKind.READY)
 
     def _read(self, connection: Connection, index: int) -> None:
         while (message := connection.receive()) is not None:
@@ -165,6 +168,7 @@ class _Worker:
             if run is not None:
                 run.receive(message, index)
         # It is gone, and with it this stage.
+        connection.close()
         self._control.close()
 
     def _run(self, number: int) -> Run | None:

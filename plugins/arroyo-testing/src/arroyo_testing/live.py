@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 
 from arroyo_core.plugin import PluginSet
 from arroyo_core.runtime.live.executor import LiveExecutor
 from arroyo_core.runtime.live.worker import Host, Ticket, work
+from arroyo_testing.network import FaultyNetwork
 
 #: How long a worker gets to end.
 _GRACE_SECONDS = 10.0
 
 
-def live_executor(plugins: PluginSet) -> LiveExecutor:
-    """Runs epochs in workers that are threads; close it in the end."""
-    return LiveExecutor(ThreadLauncher(plugins))
+def live_executor(plugins: PluginSet, network: FaultyNetwork | None = None) -> LiveExecutor:
+    """Runs epochs in workers that are threads; close it in the end. With a `network` their connections fail."""
+    return LiveExecutor(ThreadLauncher(plugins, network))
 
 
 class ThreadLauncher:
@@ -24,8 +26,9 @@ class ThreadLauncher:
     is_one_machine = True
     host = ""
 
-    def __init__(self, plugins: PluginSet) -> None:
-        self._host = Host(lambda: plugins, cache=None)
+    def __init__(self, plugins: PluginSet, network: FaultyNetwork | None = None) -> None:
+        host = Host(lambda: plugins, cache=None)
+        self._host = host if network is None else replace(host, wrap=network.wrap)
 
     def start(self, ticket: Ticket, job_id: str) -> ThreadStage:
         threads = [
