@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from arroyo_kafka.client import Client
 from arroyo_kafka.commit import Limits
+from arroyo_kafka.markers import TopicMarkers
 from confluent_kafka import KafkaError, KafkaException
 
 from arroyo_core.api import CommitToken
@@ -92,6 +93,26 @@ def attempt(sink: Sink, staged: Any, token: CommitToken) -> OperatorError | None
     except OperatorError as error:
         return error
     return None
+
+
+@pytest.mark.parametrize("markers", ["progress topic"], indirect=True)
+@pytest.mark.parametrize("code", [KafkaError._UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART])
+def test_a_progress_topic_that_not_all_brokers_know_of_yet_is_waited_for(sink, cluster, code, monkeypatch):
+    """One that was just made; it has been the end of a job."""
+    ends = TopicMarkers._end
+    left = [1, 2]
+
+    def not_yet(markers: TopicMarkers) -> int:
+        if left:
+            left.pop()
+            raise KafkaException(KafkaError(code))
+        return ends(markers)
+
+    monkeypatch.setattr(TopicMarkers, "_end", not_yet)
+    numbers = Numbers()
+    sink.write(numbers.take())
+    assert not left
+    numbers.check(cluster, sink)
 
 
 @pytest.mark.parametrize("fault", Fault)

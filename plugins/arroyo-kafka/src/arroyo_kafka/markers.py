@@ -143,9 +143,19 @@ class TopicMarkers(MarkerStore):
         )
 
     def read(self) -> Marker | None:
-        from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
+        from confluent_kafka import KafkaException
 
         self._make_topic()
+        try:
+            return self._read()
+        except KafkaException as error:
+            if error.args[0].code() not in _unknown_codes():
+                raise
+            raise ExternalError(f"topic {self._topic!r} is there, and not all brokers know of it yet") from error
+
+    def _read(self) -> Marker | None:
+        from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
+
         end, deadline = self._end(), time.monotonic() + _TOPIC_SECONDS
         self._consumer.assign([TopicPartition(self._topic, 0, OFFSET_BEGINNING)])
         found: Marker | None = None
@@ -198,3 +208,10 @@ class TopicMarkers(MarkerStore):
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise
+
+
+def _unknown_codes() -> tuple[int, ...]:
+    """What is said of a topic, or of its partition, that is not known."""
+    from confluent_kafka import KafkaError
+
+    return (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
