@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
+import tomllib
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -35,3 +37,13 @@ def test_every_case_has_a_module():
         *(f"kafka.{engine.script}" for engine in KAFKA_ENGINES.values()),
     ]
     assert [name for name in modules if find_spec(f"{__package__}.{name}") is None] == []
+
+
+def test_the_environment_of_ours_has_all_that_its_distributions_ask_for():
+    """They are installed from this repository: no index has those that are left out."""
+    root = Path(__file__).parents[1]
+    lines = (root / "benchmarks" / "nexmark" / "requirements-arroyo.txt").read_text().split("\n")
+    folders = [root / line.removeprefix("--editable ") for line in lines if line]
+    projects = [tomllib.loads((folder / "pyproject.toml").read_text())["project"] for folder in folders]
+    needed = {re.split(r"[^a-z-]", need)[0] for project in projects for need in project["dependencies"]}
+    assert {name for name in needed if name.startswith("arroyo-")} <= {project["name"] for project in projects}
