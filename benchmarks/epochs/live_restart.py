@@ -77,6 +77,8 @@ def measure(folder: Path) -> dict[str, list[float]]:
     for number in range(RUNS):
         watch = Killer()
         run(spark, folder, pipeline(folder, number), watch, execution="live")
-        found.append(watch.restart_s or 0.0)
+        if watch.restart_s is None:
+            raise RuntimeError("the job ended before its worker was killed")
+        found.append(watch.restart_s)
     spark.stop()
     return {"from kill -9 of a worker to the next commit": found}

@@ -286,8 +286,8 @@ class RowSink(Passing):
         (self.folder / name).write_bytes(data)
 
 
-class SinkThatNeverBeginsAnew(RowSink):
-    registered = "faulty.never_begins_anew"
+class SinkThatNeverStartsOver(RowSink):
+    registered = "faulty.never_starts_over"
 
     def lives_on(self):
         return True

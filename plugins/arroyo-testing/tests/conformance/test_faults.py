@@ -160,7 +160,7 @@ def test_a_constructor_that_resolves_a_copy_passes():
 
 SINK_FAULTS = [
     ("commits_twice", "commit_twice", "SinkThatCommitsTwice shows other rows .* when an epoch is committed twice"),
-    ("never_begins_anew", "lives_on", "when it lives on for 4 epochs at parallelism 1: .* too many.*begin anew"),
+    ("never_starts_over", "lives_on", "when it lives on for 4 epochs at parallelism 1: .* too many.*start over"),
     ("shows_early", "nothing_visible_before_its_commit", "before the first checkpoint: .* too many"),
     ("forgets", "commit_after_a_crash", "when a fresh instance commits after a crash: .* missing"),
     (

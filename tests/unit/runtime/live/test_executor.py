@@ -68,7 +68,7 @@ def test_operators_that_live_on_are_closed_when_the_workers_end(lab, executor):
     assert (calls.count("start"), calls.count("close None"), calls[-1]) == (1, 1, "close None")
 
 
-def test_operators_begin_anew_in_new_workers(lab, executor):
+def test_operators_are_started_again_in_new_workers(lab, executor):
     job = lab.job(living(), executor=executor, **SETTINGS)
     lab.run_until(job, Committed, 2)
     next(iter(executor._crew._workers.values())).close()

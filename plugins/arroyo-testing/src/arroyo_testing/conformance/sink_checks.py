@@ -58,6 +58,15 @@ class SinkLife:
                 case Advance(index, event_time_us):
                     self.harness.watermark(Watermark.event_time(event_time_us), index)
 
+    def run_epochs(self, epochs: int, *, then: Callable[[], None]) -> None:
+        """All steps in so many epochs, each of which is committed; `then` follows each, and the end of the data all."""
+        for steps in split_steps(self.steps, epochs):
+            self.feed(steps)
+            self.commit(self.harness.checkpoint())
+            then()
+        self.harness.end_of_data()
+        self.commit(self.harness.checkpoint())
+
     def begin_again(self, incarnation: str) -> None:
         """As where the job's state was removed: another harness, and the same sink outside."""
         self.harness.close()
@@ -95,12 +104,7 @@ def check_every_row_once(case: SinkCase, registry: Registry) -> None:
     """One epoch or many, one subtask or three: in the end every row is visible exactly once."""
     for parallelism, epochs in ((1, 1), (1, 3), (3, 2), (2, 4)):
         with empty_folder() as folder, SinkLife(case, registry, folder, parallelism=parallelism) as life:
-            for steps in split_steps(life.steps, epochs):
-                life.feed(steps)
-                life.commit(life.harness.checkpoint())
-                life.harness.restore()
-            life.harness.end_of_data()
-            life.commit(life.harness.checkpoint())
+            life.run_epochs(epochs, then=life.harness.restore)
             when = f"in {epochs} epochs at parallelism {parallelism}"
             life.expect(life.steps, when, "Stage every row in its epoch, and publish it in handle_commit")
 
@@ -111,14 +115,9 @@ def check_lives_on(case: SinkCase, registry: Registry) -> None:
         with empty_folder() as folder, SinkLife(case, registry, folder, parallelism=parallelism) as life:
             if not life.subject.operator().lives_on():
                 return
-            for steps in split_steps(life.steps, epochs):
-                life.feed(steps)
-                life.commit(life.harness.checkpoint())
-                life.harness.go_on()
-            life.harness.end_of_data()
-            life.commit(life.harness.checkpoint())
+            life.run_epochs(epochs, then=life.harness.go_on)
             when = f"when it lives on for {epochs} epochs at parallelism {parallelism}"
-            life.expect(life.steps, when, f"It says lives_on(): after a checkpoint it must begin anew: see {GUIDE}")
+            life.expect(life.steps, when, f"It says lives_on(): after a checkpoint it must start over: see {GUIDE}")
 
 
 def check_nothing_visible_before_its_commit(case: SinkCase, registry: Registry) -> None:
