@@ -41,7 +41,10 @@ if TYPE_CHECKING:
         UdfError,
         UdfTimeoutError,
     )
+    from arroyo_core.pipeline.builder.stream import Stream
     from arroyo_core.runtime.events import StopMode
+    from arroyo_core.runtime.handle import JobHandle
+    from arroyo_core.runtime.rescale import RescaleSignal
     from arroyo_core.runtime.start import StartOptions
     from arroyo_core.runtime.stop import StopSignal
     from arroyo_core.spark.pipeline import Pipeline
@@ -61,6 +64,7 @@ __all__ = [
     "ExternalError",
     "Guarantee",
     "InvalidPipelineError",
+    "JobHandle",
     "OperatorConstructor",
     "OperatorContext",
     "OperatorError",
@@ -68,6 +72,7 @@ __all__ = [
     "PipelineError",
     "PluginError",
     "Registry",
+    "RescaleSignal",
     "SetupError",
     "SignalMessage",
     "SourceCollector",
@@ -78,6 +83,7 @@ __all__ = [
     "StateError",
     "StopMode",
     "StopSignal",
+    "Stream",
     "TaskInfo",
     "UdfDeclarationError",
     "UdfError",
@@ -88,10 +94,13 @@ __all__ = [
 
 #: What drives jobs; all other names are of `arroyo_core.api` or `arroyo_core.errors`.
 _DRIVING = {
+    "JobHandle": "arroyo_core.runtime.handle",
     "Pipeline": "arroyo_core.spark.pipeline",
+    "RescaleSignal": "arroyo_core.runtime.rescale",
     "StartOptions": "arroyo_core.runtime.start",
     "StopMode": "arroyo_core.runtime.events",
     "StopSignal": "arroyo_core.runtime.stop",
+    "Stream": "arroyo_core.pipeline.builder.stream",
 }
 
 

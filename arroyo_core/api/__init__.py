@@ -7,9 +7,11 @@ from arroyo_core.api.collector import ArrowCollector, SourceCollector
 from arroyo_core.api.config_defaults import with_defaults
 from arroyo_core.api.constructor import ConstructedOperator, OperatorConstructor
 from arroyo_core.api.context import OperatorContext, SourceContext
+from arroyo_core.api.datasets import Dataset
 from arroyo_core.api.deprecated import warn_former_name
+from arroyo_core.api.given import GivenPosition, GivenRows
 from arroyo_core.api.guarantee import Guarantee
-from arroyo_core.api.lookup import LookupConstructor, LookupTable
+from arroyo_core.api.lookup import KeyedLookupTable, LookupConstructor, LookupSource, LookupTable
 from arroyo_core.api.operations import DataOperation, DeleteKey, DeleteTimeKey, DeleteTimeRange, DeleteValue, Insert
 from arroyo_core.api.operator import ArrowOperator, DisplayableOperator, SourceOperator, UnboundedState
 from arroyo_core.api.outages import OUTAGES, Outage, Outages, RetryPolicy
@@ -48,19 +50,24 @@ __all__ = [
     "ConstructedOperator",
     "ControlMessage",
     "DataOperation",
+    "Dataset",
     "DeleteKey",
     "DeleteTimeKey",
     "DeleteTimeRange",
     "DeleteValue",
     "DisplayableOperator",
     "ExpiringTimeKeyState",
+    "GivenPosition",
+    "GivenRows",
     "GlobalKeyedState",
     "Guarantee",
     "Insert",
     "KeyRange",
     "KeyTimeState",
+    "KeyedLookupTable",
     "LastKeyValueState",
     "LookupConstructor",
+    "LookupSource",
     "LookupTable",
     "Matches",
     "OperatorConstructor",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
@@ -62,6 +63,14 @@ class OperatorConstructor(ABC, Generic[ConfigT]):
     inputs: ClassVar[tuple[int, int | None] | None] = None
     #: Whether it makes sinks.
     is_sink: ClassVar[bool] = False
+
+    def config_of(self, given: Mapping[str, object]) -> Mapping[str, object]:
+        """The config of a call in Python, as a file would have it: by default what is given, field by field.
+
+        Override it to take shorter forms as well, such as `count="n"`; whatever it does not know it passes on, for the
+        planner to report. Called where a program declares a node, and never for a file.
+        """
+        return given
 
     def resolve(self, config: ConfigT) -> ConfigT:
         """The config that the plan carries, with what only the driver knows: absolute paths, a listing of files.

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from arroyo_core.api.clock import Clock
+from arroyo_core.api.given import GivenRows
 from arroyo_core.api.schema import ArroyoSchema
 from arroyo_core.api.signals import ControlMessage, Watermark
 from arroyo_core.api.state_tables import StateTables
@@ -48,6 +49,14 @@ class OperatorContext(ABC):
         message is its own. A warning that is given epoch after epoch is shown again after a minute, not each time.
         """
 
+    def show(self, text: str, *, heading: str = "") -> bool:
+        """Write text to the driver's standard output now; False where nothing can be shown before the commit.
+
+        Only live workers can. What was shown stays shown where the epoch fails, and comes again with the epoch. The
+        heading is written once, before the first text of the operator.
+        """
+        return False
+
     def redact(self, text: str) -> str:
         """`text` without the values of the config's secret fields; `warn` and errors are shown so anyway."""
         return text
@@ -73,6 +82,14 @@ class SourceContext(OperatorContext):
 
         A source that makes its batches as large as it likes keeps them within this, so that an
         epoch is as small as was asked for. One that cannot is told to stop after the batch.
+        """
+        return None
+
+    def given(self) -> GivenRows | None:
+        """The rows that come with the run, for this subtask and epoch; None where the epoch has none for it.
+
+        For a source with a `given_table`. It reads them to the end, whatever `control` says: no other epoch gets
+        what it leaves.
         """
         return None
 

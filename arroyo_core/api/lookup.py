@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, ClassVar, Generic
 
 import pyarrow as pa
@@ -15,12 +15,8 @@ if TYPE_CHECKING:
     from arroyo_core.api.registry import Registry
 
 
-class LookupTable(ABC):
-    """A table that is small enough to be read as a whole, such as a file or a compacted topic.
-
-    Whoever looks rows up reads it, keeps it by `cache_key`, and reads it again when it is too old. A kind of table that
-    is too large for that could be asked by key, in batches, by a method `find(keys)` beside `read`; there is none yet.
-    """
+class LookupSource(ABC):
+    """What rows are looked up in; a `LookupTable`, or a `KeyedLookupTable` where the table is too large to be read."""
 
     @abstractmethod
     def name(self) -> str:
@@ -38,12 +34,41 @@ class LookupTable(ABC):
         table is kept. Raises `ConfigError` naming the field of the lookup's own config, `ExternalError` in an outage.
         """
 
+
+class LookupTable(LookupSource):
+    """A table that is small enough to be read as a whole, such as a file or a compacted topic.
+
+    Whoever looks rows up reads it, keeps it by `cache_key`, and reads it again when it is too old.
+    """
+
     @abstractmethod
     def read(self, schema: pa.Schema, max_bytes: int) -> pa.Table:
         """All rows as they are now. `schema` is what `schema()` was when the pipeline was planned, in plain types.
 
         Called in tasks, by one thread at a time. Raises `DataError` for a table that is larger than `max_bytes`, has
         other columns now, or has rows that cannot be read; `ExternalError` in an outage.
+        """
+
+
+class KeyedLookupTable(LookupSource):
+    """A table that is asked for the rows of some keys, many at once, such as a table of a database.
+
+    Whoever looks rows up keeps the answers by `cache_key`, also for keys without a row, and asks again for those that
+    are too old. The same keys may be asked by several tasks at once.
+    """
+
+    def check_keys(self, keys: Sequence[str]) -> None:
+        """Raise `ConfigError` where the table cannot be asked by these of its columns. Called on the driver to plan."""
+        return
+
+    @abstractmethod
+    def find(self, keys: pa.Table, schema: pa.Schema) -> pa.Table:
+        """The rows whose values in the columns of `keys` are those of any row of it, as they are now, in any order.
+
+        `keys` has no row twice, no NULL, and at least one row; its columns have names and types of `schema`, which is
+        what `schema()` was when the pipeline was planned, in plain types. Rows of other keys may come, too: they are
+        left out. Called in tasks, by one thread at a time for each instance. Raises `DataError` where the table has
+        other columns now, or rows that cannot be read; `ExternalError` in an outage.
         """
 
 
@@ -60,7 +85,7 @@ class LookupConstructor(ABC, Generic[ConfigT]):
         return config
 
     @abstractmethod
-    def with_config(self, config: ConfigT, registry: Registry) -> LookupTable:
+    def with_config(self, config: ConfigT, registry: Registry) -> LookupSource:
         """Check the config and make the table; raise `ConfigError` naming the field otherwise.
 
         Called with the resolved config, on the driver and on executors, any number of times. Must not change it,

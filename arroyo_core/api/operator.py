@@ -28,6 +28,7 @@ import pyarrow as pa
 
 from arroyo_core.api.collector import ArrowCollector, SourceCollector
 from arroyo_core.api.context import OperatorContext, SourceContext
+from arroyo_core.api.datasets import Dataset
 from arroyo_core.api.deprecated import accept_inputs
 from arroyo_core.api.guarantee import Guarantee
 from arroyo_core.api.schema import ArroyoSchema
@@ -91,6 +92,13 @@ class _Described(ABC):
     @abstractmethod
     def guarantee_reason(self) -> str:
         """Why, in a clause about the operator: `its position is part of the checkpoint`."""
+
+    def datasets(self) -> Sequence[Dataset]:
+        """What it reads or writes outside, for whoever keeps track of that; called on the driver, when a job starts.
+
+        Nothing, where the operator does not say. Must not touch the outside world.
+        """
+        return ()
 
     def lives_on(self) -> bool:
         """Whether an instance may serve one epoch after the other, as live workers would have it.
@@ -188,6 +196,10 @@ class ArrowOperator(_Described):
         """
         return None
 
+    def commits_with_jobs(self) -> bool:
+        """Whether `handle_commit` runs jobs of Spark's own: live workers leave a slot free for them then."""
+        return False
+
     def is_sink(self) -> bool:
         """Whether this is an end of the pipeline: it must have no consumers, all others must have one."""
         return False
@@ -276,6 +288,14 @@ class SourceOperator(_Described):
         The planner then takes columns out of it that no other node needs.
         """
         return False
+
+    def given_table(self) -> str | None:
+        """The table where a source keeps the position of its rows, if they come with the run: `ctx.given()`.
+
+        It is a global table. Subtask 0 stores the `GivenPosition` there, under the key `position`, as a list of its
+        stream and its number, in the epoch that reads the rows. The driver reads it, and gives no rows again.
+        """
+        return None
 
     def on_start(self, ctx: SourceContext) -> None:
         """Prepare: take views of the tables from `ctx.table_manager`, open connections."""

@@ -113,6 +113,21 @@ class Registry:
 
     def with_udfs(self, functions: Iterable[Udf], *, origin: Origin = APPLICATION) -> Registry:
         """A copy that has these functions too; raises `PluginError` naming both for a name that is taken."""
+        copy = self._copy()
+        with copy.registering(origin):
+            for function in functions:
+                copy.add_udf(function)
+        return copy
+
+    def with_constructor(self, name: str, constructor: OperatorConstructor[Any]) -> Registry:
+        """A copy in which this is the constructor of an operator, whether there is another one or none."""
+        self._check_name("operator", name)
+        copy = self._copy()
+        copy._origins.setdefault(("operator", name), self._current)
+        copy._constructors[name] = constructor
+        return copy
+
+    def _copy(self) -> Registry:
         copy = Registry()
         copy._constructors = dict(self._constructors)
         copy._lookups = dict(self._lookups)
@@ -120,9 +135,6 @@ class Registry:
         copy._disputed_udfs = dict(self._disputed_udfs)
         copy._udfs = dict(self._udfs)
         copy._origins = dict(self._origins)
-        with copy.registering(origin):
-            for function in functions:
-                copy.add_udf(function)
         return copy
 
     def udf_origin(self, name: str) -> Origin:

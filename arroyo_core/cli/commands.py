@@ -98,19 +98,31 @@ class Commands:
             self._origin = None
 
     def add_parser(
-        self, name: str, *, help: str, description: str | None = None, group: str = CommandGroup.OTHER
+        self,
+        name: str,
+        *,
+        help: str,
+        description: str | None = None,
+        group: str = CommandGroup.OTHER,
+        runs_pipelines: bool = True,
     ) -> argparse.ArgumentParser:
         """A parser for the arguments of a new command; its default `command` is a `Command`.
 
         `group` is the heading in `arroyo --help`: a `CommandGroup`, or another text. Raises `ValueError` for the name
         of a command of the core. A name that two plugins claim is nobody's: whoever uses it reads which two.
+
+        With `ARROYO_UNTRUSTED` a command is refused that may plan or run a pipeline, or code that comes with one,
+        unless it has untrusted mode. `runs_pipelines=False` says of a command that it never does; `add_planning`, or
+        the default `runs_pipelines` of an action's parser, says of one of its actions that it does.
         """
         if name in self._owners:
             self._dispute(name)
             return CommandParser(prog=f"{self.root.prog} {name}", description=description)
         self._owners[name] = self._origin
         self.root.groups.setdefault(group, []).append(name)
-        return self._parsers.add_parser(name, help=help, description=description)
+        parser = self._parsers.add_parser(name, help=help, description=description)
+        parser.set_defaults(runs_pipelines=runs_pipelines)
+        return parser
 
     def _dispute(self, name: str) -> None:
         first = self._owners[name]

@@ -108,8 +108,19 @@ def _source_line(file: str, line: int) -> str | None:
     return lines[line - 1] if 0 < line <= len(lines) else None
 
 
+def give_text(file: str, text: str) -> None:
+    """Show lines of a text that has this name, and is in no file."""
+    _given[file] = text
+    _source_lines.cache_clear()
+
+
+_given: dict[str, str] = {}
+
+
 @cache
 def _source_lines(file: str) -> tuple[str, ...]:
+    if file in _given:
+        return tuple(split_lines(_given[file]))
     try:
         return tuple(split_lines(read_limited(file, FILE_BYTES).decode("utf-8-sig", errors="replace")))
     except (OSError, ValueError):

@@ -39,10 +39,16 @@ class JobState:
     started_us: int | None = None
     #: What the driver last said that it had been up to.
     restarts: int | None = None
+    parallelism: int | None = None
     #: Why the job failed, or went back to its last checkpoint most lately, or cannot be looked at.
     error: str = ""
+    #: Spark's own pages, while the driver runs.
+    spark_ui: str = ""
     #: What the last epoch came to, by node.
     operators: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    #: The epoch that runs for long, as far as it has come, and by node; None where nobody tells.
+    running: Mapping[str, Any] | None = None
+    running_operators: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def is_running(self) -> bool:
@@ -86,8 +92,12 @@ def _read(backend: ParquetBackend, *, now_us: int) -> JobState:
         pid=status.pid if status is not None else None,
         started_us=status.started_us if status is not None else None,
         restarts=status.metrics.get("restarts") if status is not None else None,
+        parallelism=status.metrics.get("parallelism") if status is not None else None,
         error=error,
+        spark_ui=status.spark_ui if status is not None and life is Life.RUNNING else "",
         operators=_operators(backend, status, latest),
+        running=status.running if status is not None and life is Life.RUNNING else None,
+        running_operators=status.running_operators if status is not None and life is Life.RUNNING else {},
     )
 
 

@@ -9,17 +9,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from arroyo_core.api.urls import absolute_url
+from arroyo_core.cli.confined.policies import refuse_if_untrusted
 from arroyo_core.errors import ConfigError
+from arroyo_core.pipeline.document import YamlMap, YamlValue, is_unresolved
 from arroyo_core.pipeline.environment import Environment
-from arroyo_core.pipeline.languages import Yaml
+from arroyo_core.pipeline.languages import Language, Yaml, language_of
 from arroyo_core.pipeline.mistakes import Mistakes
 from arroyo_core.pipeline.planner import read_text
 from arroyo_core.pipeline.spec import PipelineSpec, read_spec
 from arroyo_core.pipeline.written import load_pipeline
+from arroyo_core.plugin import installed_plugins
 from arroyo_core.state import ParquetBackend, StorageProvider, get_storage_provider
 from arroyo_core.state.inspection import find_jobs
 
-#: Of the files that are pipelines.
+#: Of the files that are pipelines in the core's own language.
 SUFFIXES = (".yaml", ".yml")
 
 
@@ -69,14 +72,16 @@ class NamedJob:
 
 def is_pipeline(place: str) -> bool:
     """Whether this is the path of a file that may be a pipeline."""
-    return place.endswith(SUFFIXES) and Path(place).is_file()
+    return Path(place).is_file() and (place.endswith(SUFFIXES) or not isinstance(_language(place), Yaml))
 
 
 def job_of(path: Path) -> NamedJob:
     """The name and the checkpoint URL of a pipeline; its operators are not looked at, nor need they be installed.
 
-    Raises `InvalidPipelineError` for what is not a pipeline, and `ConfigError` for one without a URL.
+    Raises `InvalidPipelineError` for what is not a pipeline, `ConfigError` for one without a URL, and `SetupError`
+    where pipelines are not trusted: the URL may have variables, and its server is asked.
     """
+    refuse_if_untrusted()
     mistakes = Mistakes()
     written = load_pipeline(
         read_text(path, mistakes),
@@ -84,13 +89,24 @@ def job_of(path: Path) -> NamedJob:
         environment=Environment(os.environ),
         given={},
         mistakes=mistakes,
-        language=Yaml(),
+        language=_language(path),
+        has_nodes=False,
     )
     spec: PipelineSpec | None = None if written is None else read_spec(written.root, Mistakes())
-    if spec is None or not spec.name or not spec.nodes:
+    if written is None or spec is None or not spec.name or not (spec.nodes or _has_untold_nodes(written.root)):
         mistakes.add(f"{path} is not a pipeline: it has no name, or no nodes", at=None)
         mistakes.raise_if_any()
         raise AssertionError("it has a mistake")
     if spec.checkpoint.url is None:
         raise ConfigError(f"{path} has no 'checkpoint: {{url: ...}}' that can be read", value=str(path))
     return NamedJob(absolute_url(spec.checkpoint.url), spec.name)
+
+
+def _language(path: str | Path) -> Language:
+    """No plugin is loaded for files of the core's own language."""
+    return Yaml() if str(path).endswith(SUFFIXES) else language_of(path, installed_plugins())
+
+
+def _has_untold_nodes(root: YamlValue) -> bool:
+    nodes = root.entry("nodes") if isinstance(root, YamlMap) else None
+    return nodes is not None and is_unresolved(nodes.value)

@@ -45,7 +45,7 @@ class JsonOutput(SilentListener):
 
     def on_epoch(self, result: EpochResult, job: JobResult) -> None:
         self._job = job
-        self._write(epoch_object(self._plan, result))
+        self._write(epoch_object(job.plan or self._plan, result))
 
     def on_end(self, job: JobResult) -> None:
         """The job ended without an error."""
@@ -85,6 +85,7 @@ def epoch_object(plan: Plan, result: EpochResult) -> dict[str, Any]:
 
 def end_object(plan: Plan, job: JobResult, *, outcome: str, error: str | None) -> dict[str, Any]:
     """What all epochs of this run came to."""
+    plan = job.plan or plan
     return {
         "event": "end",
         "job": plan.job_id,

@@ -17,13 +17,14 @@ from types import FunctionType
 
 from arroyo_core.api.policy import in_force
 from arroyo_core.api.visible import visible
-from arroyo_core.cli import plan, plugins, run_options, state_commands, stop, udf, validate
+from arroyo_core.cli import plan, plugins, rescale, run_options, state_commands, stop, udf, validate
 from arroyo_core.cli.commands import Commands, RootParser
 from arroyo_core.cli.confined.policies import is_untrusted, policy_of
 from arroyo_core.cli.diagnostics import print_mistake, print_report, render_mistake
 from arroyo_core.cli.exits import DAMAGED, FAILURE, INTERRUPTED, MISTAKE, exit_code
 from arroyo_core.cli.failures import JobsFailedError
 from arroyo_core.cli.log_lines import ERROR, LogFormat, LogLines
+from arroyo_core.cli.options import take_query
 from arroyo_core.cli.terminal import is_terminal
 from arroyo_core.errors import (
     ArroyoError,
@@ -56,7 +57,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """The arguments of a command, with its function as `command`."""
-    return _parser(arguments).parse_args(arguments)
+    args = _parser(arguments).parse_args(arguments)
+    take_query(args)
+    return args
 
 
 def run_command(args: argparse.Namespace) -> int:
@@ -87,7 +90,7 @@ def _parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
     parser.add_argument("--debug", action="store_true", help="show tracebacks")
     commands = Commands(parser)
     run_options.add_command(commands, _run)
-    for module in (validate, plan, stop, state_commands, plugins, udf):
+    for module in (validate, plan, stop, rescale, state_commands, plugins, udf):
         module.add_command(commands)
     if not commands.are_complete_for(arguments):
         for _ in installed_plugins().hooks.call_each(

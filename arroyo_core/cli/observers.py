@@ -27,6 +27,9 @@ class Observer(SilentListener):
     ) -> None:
         return
 
+    def on_failure(self, job_id: str, error: BaseException) -> None:
+        """Called before `on_end` for a job that failed, or was interrupted."""
+
     def on_end(self, job_id: str) -> None:
         """Called once for each job: it has ended, in whatever way, or an earlier run had finished it."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 from arroyo_core.api.policy import ROOTS_VARIABLE, current_policy
 from arroyo_core.cli.arguments import parallelism
 from arroyo_core.cli.confined.policies import UNTRUSTED_VARIABLE
+from arroyo_core.cli.diagnostics import give_text
 from arroyo_core.errors import SetupError
+from arroyo_core.pipeline.inline import InlineText
 from arroyo_core.plugin import installed_plugins
 
 if TYPE_CHECKING:
@@ -22,8 +25,55 @@ if TYPE_CHECKING:
 TEXT, JSON = "text", "json"
 
 
+def add_file(parser: argparse.ArgumentParser, *, help: str = "a pipeline in YAML or SQL") -> None:
+    """Add `args.file`: the file of a pipeline, or the name of the text that `-q` gives."""
+    group = parser.add_mutually_exclusive_group(required=True)
+    group.add_argument("file", nargs="?", default=argparse.SUPPRESS, metavar="FILE", help=help)
+    _add_query(parser, group)
+
+
+def add_files(parser: argparse.ArgumentParser, *, help: str) -> None:
+    """Add `args.files` likewise: at least one."""
+    group = parser.add_mutually_exclusive_group(required=True)
+    group.add_argument("files", nargs="*", default=argparse.SUPPRESS, metavar="FILE", help=help)
+    _add_query(parser, group)
+    parser.set_defaults(takes_several=True)
+
+
+def take_query(args: argparse.Namespace) -> None:
+    """Put the text of `-q` where a file would be; `main` does so."""
+    query = getattr(args, "query", None)
+    if query is None:
+        return
+    text = InlineText(f"query.{args.language}", query)
+    give_text(str(text), query)
+    if getattr(args, "takes_several", False):
+        args.files = [text]
+    else:
+        args.file = text
+
+
+def _add_query(parser: argparse.ArgumentParser, group: argparse._MutuallyExclusiveGroup) -> None:
+    group.add_argument("-q", "--query", metavar="TEXT", help="the pipeline itself, instead of a file")
+    parser.add_argument(
+        "--language",
+        type=_language,
+        default="sql",
+        metavar="NAME",
+        help="of -q: the ending of its files (default: sql)",
+    )
+
+
+def _language(text: str) -> str:
+    name = text.removeprefix(".")
+    if not re.fullmatch(r"\w+", name):
+        raise argparse.ArgumentTypeError(f"{text!r:.100} is not the ending of a file, such as sql or yaml")
+    return name
+
+
 def add_planning(parser: argparse.ArgumentParser, *, has_parallelism: bool = True) -> None:
     """Add what `planning` reads: the options of every command that plans a pipeline."""
+    parser.set_defaults(runs_pipelines=True)
     group = parser.add_argument_group("the pipeline")
     if has_parallelism:
         group.add_argument("--parallelism", type=parallelism, metavar="N", help="instead of the pipeline's own number")

@@ -14,6 +14,7 @@ from arroyo_core.cli.exits import MISTAKE, OK
 from arroyo_core.cli.options import (
     JSON,
     TEXT,
+    add_file,
     add_format,
     add_output,
     add_planning,
@@ -44,7 +45,7 @@ def add_command(commands: Commands) -> None:
         description="Show the nodes of a pipeline with their columns, then chains, waves and the exchanges between, "
         "and the guarantee that its output has. Values from the environment are shown as ${NAME}.",
     )
-    parser.add_argument("file", metavar="FILE", help="a pipeline in YAML")
+    add_file(parser)
     views: dict[str, View] = {TEXT: render_text, JSON: render_json}
     add_format(parser, views)
     add_output(parser)

@@ -29,6 +29,7 @@ def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "plugins",
         group=CommandGroup.EXTENSIONS,
+        runs_pipelines=False,
         help="list installed plugins and their operators",
         description="List the installed plugins with their operators, and why any could not be loaded.",
     )

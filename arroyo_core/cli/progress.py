@@ -216,6 +216,7 @@ def print_summary(plan: Plan, job: JobResult, out: TextIO) -> None:
         f"\n{job.job_id} {state}: {epochs}, {job.source_rows:,} rows in, {job.duration_s:.1f} s, {rate:,.0f} rows/s\n",
         file=out,
     )
+    plan = job.plan or plan
     columns = ("node", "operator", "rows in", "rows out", "busy", "")
     rows = [_summary_row(plan, name, metrics) for name, metrics in job.operators.items()]
     print_rows(columns, rows, out, right=("rows in", "rows out", "busy"))

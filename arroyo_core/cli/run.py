@@ -7,16 +7,17 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from types import FrameType
+from functools import partial
+from types import FrameType, TracebackType
 from typing import Any
 
 from arroyo_core.cli.exits import OK
 from arroyo_core.cli.json_output import JsonOutput
 from arroyo_core.cli.lasting_streams import lasting_streams
 from arroyo_core.cli.log_lines import LogFormat, LogFormatter, LogLines
-from arroyo_core.cli.observers import enter_observers
+from arroyo_core.cli.observers import Observer, enter_observers
 from arroyo_core.cli.options import JSON, given_parameters, spark_conf
 from arroyo_core.cli.progress import (
     BriefProgress,
@@ -26,6 +27,7 @@ from arroyo_core.cli.progress import (
     choose_progress,
     show_summary,
 )
+from arroyo_core.cli.provisioning import provision_for
 from arroyo_core.cli.run_options import start_options
 from arroyo_core.pipeline.plan import Plan
 from arroyo_core.plugin import PluginSet, known_elsewhere
@@ -34,6 +36,7 @@ from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.runtime.results import JobResult
 from arroyo_core.runtime.start import Start, StartOptions
 from arroyo_core.runtime.stop import StopSignal
+from arroyo_core.spark.execution import Execution
 from arroyo_core.spark.pipeline import Pipeline
 from arroyo_core.spark.session import leave_spark, start_spark
 from arroyo_core.spark.target import resolve_target
@@ -112,15 +115,24 @@ def _run(
     stop = StopSignal()
     with ExitStack() as resources:
         observers = enter_observers(args, [plan], pipeline.plugins, resources)
-        for observer in observers:
-            resources.callback(observer.on_end, plan.job_id)
+        resources.push(partial(_tell_end, observers, plan.job_id))
         spark, executor = None, None
         if args.in_process:
             executor = LocalExecutor(pipeline.plugins, cache=default_warm_cache())
         else:
-            started = f"{plan.job_id}: starting Spark ({resolve_target(args.master, conf)})"
+            target = resolve_target(args.master, conf)
+            provision = provision_for(args, [plan], pipeline.plugins, target=target, lines=progress.lines)
+            started = f"{plan.job_id}: starting Spark ({target})"
             print(progress.lines.render(started), end="", file=sys.stderr, flush=True)
-            spark = start_spark(plan.job_id, master=args.master, conf=conf, is_quiet=not args.debug, workers=plan.width)
+            spark = start_spark(
+                plan.job_id,
+                master=args.master,
+                conf=conf,
+                is_quiet=not args.debug,
+                workers=plan.width,
+                is_live=(args.execution or plan.execution) != Execution.JOBS,
+                provision=provision,
+            )
             resources.callback(leave_spark, spark)
         resources.enter_context(stopping(stop, progress))
         # After Spark: its JVM writes to the terminal itself when it starts.
@@ -134,6 +146,19 @@ def _run(
             max_restarts=args.max_restarts,
             execution=args.execution,
         )
+
+
+def _tell_end(
+    observers: Sequence[Observer],
+    job_id: str,
+    kind: type[BaseException] | None,
+    error: BaseException | None,
+    trace: TracebackType | None,
+) -> None:
+    for observer in observers:
+        if error is not None:
+            observer.on_failure(job_id, error)
+        observer.on_end(job_id)
 
 
 def open_progress(kind: ProgressKind, plan: Plan, plugins: PluginSet, *, lines: LogLines | None = None) -> Progress:

@@ -6,7 +6,7 @@ import argparse
 
 from arroyo_core.cli.arguments import checkpoint, epoch, restarts
 from arroyo_core.cli.commands import Command, CommandGroup, Commands
-from arroyo_core.cli.options import add_format, add_planning, add_spark
+from arroyo_core.cli.options import add_files, add_format, add_planning, add_spark
 from arroyo_core.runtime.job import MAX_RESTARTS
 from arroyo_core.runtime.start import StartError, StartOptions
 
@@ -18,12 +18,7 @@ def add_command(commands: Commands, command: Command) -> None:
         help="run pipelines on Spark",
         description="Run pipelines on Spark, all in one session, until their data ends, or Ctrl-C.",
     )
-    parser.add_argument(
-        "files",
-        nargs="+",
-        metavar="FILE",
-        help="a pipeline in YAML, or a folder of them; several run beside each other",
-    )
+    add_files(parser, help="a pipeline in YAML or SQL, or a folder of them; several run beside each other")
     add_planning(parser)
     add_spark(parser)
     parser.add_argument(

@@ -39,13 +39,18 @@ FORMATS = (TEXT, "csv", JSON, "parquet")
 def add_command(commands: Commands) -> None:
     """Add `checkpoints ls|show` and `state tables|cat|diff`."""
     checkpoints = commands.add_parser(
-        "checkpoints", group=CommandGroup.STATE, help="list, show, verify, repair and seal checkpoints"
+        "checkpoints",
+        group=CommandGroup.STATE,
+        runs_pipelines=False,
+        help="list, show, verify, repair and seal checkpoints",
     )
     actions = checkpoints.add_subparsers(title="actions", metavar="ACTION", required=True)
     add_action(actions, "ls", "list the checkpoints of a job", _ls, formats=(TEXT, JSON))
     add_action(actions, "show", "show one checkpoint with its tables", _show, formats=(TEXT, JSON), epoch=True)
 
-    state = commands.add_parser("state", group=CommandGroup.STATE, help="read the state tables of a checkpoint")
+    state = commands.add_parser(
+        "state", group=CommandGroup.STATE, runs_pipelines=False, help="read the state tables of a checkpoint"
+    )
     actions = state.add_subparsers(title="actions", metavar="ACTION", required=True)
     add_action(actions, "tables", "list the tables of a checkpoint", _tables, formats=(TEXT, JSON), epoch=True)
     for name, text, command in (

@@ -27,6 +27,7 @@ def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "stop",
         group=CommandGroup.JOBS,
+        runs_pipelines=False,
         help="ask a running job to stop",
         description="Ask the driver of a job to stop. Started again, the job goes on where it was.",
     )
@@ -54,20 +55,25 @@ def _stop(args: argparse.Namespace) -> int:
         answer = {"job": backend.job_id, "is_asked": is_asked, "state": found.state, "finished_epoch": finished}
         print(json.dumps({**answer, "generation": found.generation, "mode": args.mode}, indent=2))
     else:
-        print(_answer(found, args.mode) if is_asked else _refusal(found))
+        print(_answer(found, args.mode) if is_asked else f"{why_not_running(found)}: there is nothing to stop")
     return OK
 
 
 def _answer(found: JobState, mode: str) -> str:
-    doubt = " (it has not been heard of for a while, and may be gone)" if found.state == Life.UNKNOWN else ""
-    return f"{found.job}: asked the driver of generation {found.generation} to stop ({mode}){doubt}"
+    return f"{found.job}: asked the driver of generation {found.generation} to stop ({mode}){doubt_about(found)}"
 
 
-def _refusal(found: JobState) -> str:
+def doubt_about(found: JobState) -> str:
+    """What is added to an answer where nobody knows whether a driver hears."""
+    return " (it has not been heard of for a while, and may be gone)" if found.state == Life.UNKNOWN else ""
+
+
+def why_not_running(found: JobState) -> str:
+    """What became of a job that does not run, as a clause."""
     how = {
         Life.FINISHED: f"has finished, at epoch {found.epoch}",
         Life.STOPPED: f"was stopped, at epoch {found.epoch}",
         Life.FAILED: f"has failed: {found.error}",
         Life.DEAD: f"does not run: its driver (pid {found.pid} on {found.host}) is gone",
     }
-    return f"{found.job} {how.get(Life(found.state), 'does not run')}: there is nothing to stop"
+    return f"{found.job} {how.get(Life(found.state), 'does not run')}"

@@ -24,6 +24,7 @@ def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "udf",
         group=CommandGroup.EXTENSIONS,
+        runs_pipelines=False,
         help="make and ship bundles of user functions",
         description="Make and ship bundles of user functions. A bundle is a pure-Python wheel or a zip of one module.",
     )

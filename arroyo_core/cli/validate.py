@@ -12,6 +12,7 @@ from arroyo_core.cli.diagnostics import mistake_json, print_mistake
 from arroyo_core.cli.exits import MISTAKE, OK
 from arroyo_core.cli.options import (
     JSON,
+    add_files,
     add_format,
     add_planning,
     add_untrusted,
@@ -35,7 +36,7 @@ def add_command(commands: Commands) -> None:
         description="Check pipeline files: shape, operators, configs, connections and column types. "
         "Exit code 0 when all are valid, 2 when any is not.",
     )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="a pipeline in YAML, or its tests in NAME_test.yaml")
+    add_files(parser, help="a pipeline in YAML or SQL, or its tests in NAME_test.yaml")
     add_format(parser, help="json: the mistakes as a list on stdout", formerly=["--json"])
     add_planning(parser, has_parallelism=False)
     add_untrusted(parser)

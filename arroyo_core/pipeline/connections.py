@@ -92,16 +92,16 @@ def check_connections(
         if not operator.is_sink and node.id not in mains and node.is_named and node.id not in meant:
             mistakes.add(
                 f"nothing reads the output of {node.id!r} ({node.operator}): "
-                f"add a sink{_example_of_a_sink(installed)}, or name it in the inputs of another node",
+                f"add a sink{_installed_sinks(installed)} or name it in the inputs of another node",
                 at=node.at,
                 value=node.id,
                 code=UNUSED_NODE,
             )
 
 
-def _example_of_a_sink(installed: Iterable[str]) -> str:
+def _installed_sinks(installed: Iterable[str]) -> str:
     names = sorted(name for name in installed if name.endswith(".sink"))
-    return f" such as {names[0]}" if names else ""
+    return f", one of {', '.join(names)}," if len(names) > 1 else f" such as {names[0]}," if names else ","
 
 
 def _meant_inputs(nodes: Mapping[str, NodeSpec]) -> set[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -17,7 +17,7 @@ from arroyo_core.pipeline.parameters import Given
 from arroyo_core.pipeline.scalar_schemas import Schema
 from arroyo_core.pipeline.substitution import References
 from arroyo_core.pipeline.udfs import BundleLoader
-from arroyo_core.plugin import PluginSet
+from arroyo_core.plugin import PluginSet, known_elsewhere
 
 #: Before that of any plugin.
 _OWN = Origin("arroyo-core", "")
@@ -33,10 +33,23 @@ class Language(ABC):
     def read(
         self, text: str, *, file: str, references: References, includes: Includes, mistakes: Mistakes
     ) -> YamlValue | None:
-        """The pipeline as a document with places, None where it cannot be read at all; mistakes are recorded.
+        """The pipeline as a document with places, None where it cannot be read at all; mistakes are recorded."""
 
-        May be called twice for one file: parameters are read first, because they decide what the rest says.
+    def read_settings(
+        self, text: str, *, file: str, references: References, includes: Includes, mistakes: Mistakes
+    ) -> YamlValue | None:
+        """The same with its name, its parameters and its checkpoints; `nodes` may be unresolved, and are not looked at.
+
+        Parameters are read so before `read`, because they decide what the rest says.
         """
+        return self.read(text, file=file, references=references, includes=includes, mistakes=mistakes)
+
+    def for_planning(self, plugins: PluginSet, bundles: BundleLoader | None) -> Language:
+        """This language as it reads with these plugins and bundles: for one that has to know operators to read.
+
+        Called before `read` wherever a pipeline is planned; else it reads with the plugins that are installed.
+        """
+        return self
 
     def check(self, path: Path, *, bundles: BundleLoader | None, parameters: Mapping[str, Given]) -> str | None:
         """What `arroyo validate` asks of a file that is not a pipeline: raises `InvalidPipelineError` with every
@@ -46,6 +59,17 @@ class Language(ABC):
 
     def schema(self) -> Schema | None:
         """The JSON Schema of such files for editors, where it is not that of pipelines."""
+        return None
+
+    def comments(self, text: str) -> Iterable[tuple[int, int, str]]:
+        """The comments of a text that can be read: line and column of each, from 1, and what it says.
+
+        `arroyo lint` looks into them for `arroyo: ignore[code]`.
+        """
+        return ()
+
+    def advice(self, code: str) -> str | None:
+        """What to write in this language against a warning of `arroyo lint`; None for what the operator says."""
         return None
 
 
@@ -76,4 +100,9 @@ def language_of(file: str | Path, plugins: PluginSet) -> Language:
             if ending in found and ending and found[ending][1] != origin:
                 raise PluginError(f"files *{ending} are claimed by {found[ending][1]} and by {origin}")
             found[ending] = (language, origin)
-    return found[max((ending for ending in found if name.endswith(ending)), key=len)][0]
+    chosen = max((ending for ending in found if name.endswith(ending)), key=len)
+    owner = None if chosen else known_elsewhere("languages").get(Path(name).suffix.removeprefix("."))
+    if owner is not None:
+        message = f"files *{Path(name).suffix} are read by {owner}, which is not installed: pip install {owner}"
+        raise PluginError(message)
+    return found[chosen][0]

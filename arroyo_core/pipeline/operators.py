@@ -61,6 +61,25 @@ class PlannedOperator:
             return NodeGuarantee(Guarantee.NONE, "the operator fails to say what it guarantees")
         return NodeGuarantee(level, self.boundary.environment.redact(reason), is_end=self.is_source or self.is_sink)
 
+    @property
+    def is_given(self) -> bool:
+        """Whether its rows come with the run."""
+        source = self.constructed.source
+        if source is None:
+            return False
+        return bool(self.boundary.call("given_table()", lambda: source.given_table() is not None, expected=bool))
+
+    @property
+    def commits_with_jobs(self) -> bool:
+        operator = self.constructed.operator
+        if operator is None:
+            return False
+        return bool(self.boundary.call("commits_with_jobs()", operator.commits_with_jobs, expected=bool))
+
+    def lives_on(self) -> bool:
+        """Whether live workers keep it from epoch to epoch; not where it fails to say so."""
+        return bool(self.boundary.call("lives_on()", self.constructed.inner.lives_on, expected=bool))
+
     def settings(self, inputs: Sequence[ArroyoSchema]) -> dict[str, Setting]:
         """The settings that its state depends on, shown without values of the environment."""
         inner = self.constructed.inner

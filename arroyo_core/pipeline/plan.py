@@ -69,6 +69,8 @@ class Node:
     was: str | None = None
     #: The node for whose operator this one makes the rows fewer, with the same operator name and config.
     partial_of: str | None = None
+    #: Whether its commits are jobs of Spark's own.
+    commits_with_jobs: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +177,8 @@ class Plan:
     udfs: tuple[UdfPin, ...] = ()
     #: How epochs run on Spark: `jobs`, `live` or `auto`.
     execution: str = "jobs"
+    #: By node, how many of its last rows of each epoch come back to the driver, for whoever looks at the job.
+    latest: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def wave_count(self) -> int:
@@ -187,6 +191,11 @@ class Plan:
     def width(self) -> int:
         """How many tasks run beside each other, in its widest wave."""
         return max(chain.parallelism for chain in self.chains)
+
+    @property
+    def live_slots(self) -> int:
+        """How many slots of Spark live workers need: their own, and one for jobs that commit meanwhile."""
+        return self.width + any(node.commits_with_jobs for node in self.nodes.values())
 
     def wave_parallelism(self, wave: int) -> int:
         """Subtask i of every chain of a wave runs in its partition i, so the widest chain decides."""

@@ -6,17 +6,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Required, TypedDict, Unpack
+from typing import Required, TypeAlias, TypedDict, Unpack
 
 from arroyo_core.api import DisplayableOperator
 from arroyo_core.api.limits import FILE_BYTES, NODES
 from arroyo_core.api.policy import PlanningPolicy, current_policy, in_force, read_limited
 from arroyo_core.errors import RefusedError
+from arroyo_core.pipeline.builder.declaration import DeclaredJob
 from arroyo_core.pipeline.chaining import derive_chains
 from arroyo_core.pipeline.connections import check_connections, check_former_ids, resolve_inputs, unique_nodes
 from arroyo_core.pipeline.environment import Environment
+from arroyo_core.pipeline.expansions import Expanding
 from arroyo_core.pipeline.file_keys import MAX_PARALLELISM
 from arroyo_core.pipeline.guarantees import NodeGuarantee
+from arroyo_core.pipeline.inline import InlineText
 from arroyo_core.pipeline.languages import language_of
 from arroyo_core.pipeline.mistakes import Mistakes
 from arroyo_core.pipeline.operators import PlannedOperator, construct_operator
@@ -50,6 +53,10 @@ class PlannedPipeline:
     operators: Mapping[str, PlannedOperator] = field(repr=False)
 
 
+#: Reads what was written; None after recording why it cannot be read at all.
+Reader: TypeAlias = Callable[[Environment, Mistakes], WrittenPipeline | None]
+
+
 class Planning(TypedDict, total=False):
     """How a pipeline is planned."""
 
@@ -77,15 +84,32 @@ def plan_pipeline(path: str | Path, **planning: Unpack[Planning]) -> Plan:
 
 def plan_text(text: str, *, file: str = "<text>", **planning: Unpack[Planning]) -> Plan:
     """Like `plan_pipeline`, from YAML in memory; `file` is its name in errors, and included files are near it."""
-    with in_force(planning.get("policy") or current_policy()):
-        return _plan(text, file, Mistakes(), **planning).plan
+    return plan_text_shown(text, file=file, **planning).plan
 
 
 def plan_file(path: str | Path, **planning: Unpack[Planning]) -> PlannedPipeline:
     """Like `plan_pipeline`, with what a person may be shown."""
     mistakes = Mistakes()
     with in_force(planning.get("policy") or current_policy()):
-        return _plan(read_text(path, mistakes), str(path), mistakes, **planning)
+        return _plan(_text_reader(read_text(path, mistakes), str(path), planning), mistakes, **planning)
+
+
+def plan_text_shown(text: str, *, file: str = "<text>", **planning: Unpack[Planning]) -> PlannedPipeline:
+    """Like `plan_text`, with what a person may be shown."""
+    with in_force(planning.get("policy") or current_policy()):
+        return _plan(_text_reader(text, file, planning), Mistakes(), **planning)
+
+
+def plan_job(job: DeclaredJob, **planning: Unpack[Planning]) -> PlannedPipeline:
+    """Like `plan_file`, for a pipeline that a program declares; mistakes have the places of the program."""
+    with in_force(planning.get("policy") or current_policy()):
+        return _plan(job.write, Mistakes(), **planning)
+
+
+def plan_document(read: Reader, **planning: Unpack[Planning]) -> PlannedPipeline:
+    """Like `plan_file`, for a document that `read` makes, of a text or of anything else."""
+    with in_force(planning.get("policy") or current_policy()):
+        return _plan(read, Mistakes(), **planning)
 
 
 def read_text(path: str | Path, mistakes: Mistakes) -> str:
@@ -93,6 +117,8 @@ def read_text(path: str | Path, mistakes: Mistakes) -> str:
 
     It may be a pipe, unless its author is not trusted: then it may be a link to anything.
     """
+    if isinstance(path, InlineText):
+        return path.text
     text, policy = None, current_policy()
     try:
         policy.check_path(path)
@@ -109,9 +135,22 @@ def read_text(path: str | Path, mistakes: Mistakes) -> str:
     return text
 
 
+def _text_reader(text: str, file: str, planning: Planning) -> Reader:
+    def read(environment: Environment, mistakes: Mistakes) -> WrittenPipeline | None:
+        return load_pipeline(
+            text,
+            file=file,
+            environment=environment,
+            given=planning.get("parameters", {}),
+            mistakes=mistakes,
+            language=language_of(file, planning["plugins"]).for_planning(planning["plugins"], planning.get("bundles")),
+        )
+
+    return read
+
+
 def _plan(
-    text: str,
-    file: str,
+    read: Reader,
     mistakes: Mistakes,
     *,
     plugins: PluginSet,
@@ -125,17 +164,12 @@ def _plan(
     known = Environment(environment)
     if parallelism is not None and not 1 <= parallelism <= MAX_PARALLELISM:
         mistakes.add(f"parallelism must be between 1 and {MAX_PARALLELISM}", at=None, value=parallelism)
-    written = load_pipeline(
-        text,
-        file=file,
-        environment=known,
-        given=parameters,
-        mistakes=mistakes,
-        language=language_of(file, plugins),
-    )
+    written = read(known, mistakes)
     if written is None:
         mistakes.raise_if_any()
         raise AssertionError("a document that cannot be read has a mistake")
+    expanding = Expanding(plugins, bundles, known, written.texts, mistakes)
+    written = replace(written, root=expanding.document(written.root))
     spec = read_spec(written.root, mistakes, sections=sections_of(plugins))
     if len(spec.nodes) > NODES.value:
         mistakes.add(f"the pipeline has {len(spec.nodes)} nodes: {NODES.hint}", at=spec.nodes[NODES.value].at)
@@ -201,6 +235,7 @@ def _assemble(
             side_schemas=typed[name].side_schemas,
             settings=operators[name].settings(typed[name].input_schemas),
             was=operators[name].spec.was,
+            commits_with_jobs=operators[name].commits_with_jobs,
         )
         for name in order
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from typing import Any
 
 from google.protobuf import json_format
@@ -84,7 +86,24 @@ def _read_dynamic(value: YamlValue, message: Message, *, what: str, mistakes: Mi
     if not isinstance(value, kind):
         mistakes.add(f"{what} must be {form}, not {describe(value)}", at=value.at, value=shown(value))
         return
+    # Protobuf would take it, and fail to show the message as JSON.
+    endless = next(_not_finite(value), None)
+    if endless is not None:
+        problem = f"{what} cannot hold {describe(endless)}, which is not finite"
+        mistakes.add(problem, at=endless.at, value=shown(endless))
+        return
     _read_json(value, message, what=what, mistakes=mistakes)
+
+
+def _not_finite(value: YamlValue) -> Iterator[Scalar]:
+    if isinstance(value, YamlList):
+        for item in value.items:
+            yield from _not_finite(item)
+    elif isinstance(value, YamlMap):
+        for entry in value.entries:
+            yield from _not_finite(entry.value)
+    elif isinstance(value.value, float) and not math.isfinite(value.value):
+        yield value
 
 
 def _read_json(value: YamlValue, message: Message, *, what: str, mistakes: Mistakes) -> None:

@@ -32,8 +32,12 @@ def load_pipeline(
     given: Mapping[str, Given],
     mistakes: Mistakes,
     language: Language | None = None,
+    has_nodes: bool = True,
 ) -> WrittenPipeline | None:
-    """Read a pipeline with its parameters and its includes; None where it cannot be read at all."""
+    """Read a pipeline with its parameters and its includes; None where it cannot be read at all.
+
+    Without `has_nodes` only its settings are wanted, for which no operator has to be installed.
+    """
     language = language or Yaml()
     includes = Includes()
     declared = _read_declared(text, file, language, environment, given, includes, mistakes)
@@ -44,9 +48,8 @@ def load_pipeline(
         knows_all_parameters=declared is not None,
     )
     # Files that were read for the parameters are not read again: both passes must see the same text.
-    root = language.read(
-        text, file=file, references=references, includes=Includes(texts=includes.texts), mistakes=mistakes
-    )
+    read = language.read if has_nodes else language.read_settings
+    root = read(text, file=file, references=references, includes=Includes(texts=includes.texts), mistakes=mistakes)
     if root is None:
         return None
     return WrittenPipeline(
@@ -73,7 +76,9 @@ def _read_declared(
     if not given and "parameters" not in text and INCLUDE not in text:
         return {}
     # What is wrong with the file itself is recorded by the pass over all of it.
-    root = language.read(text, file=file, references=References(environment), includes=includes, mistakes=Mistakes())
+    root = language.read_settings(
+        text, file=file, references=References(environment), includes=includes, mistakes=Mistakes()
+    )
     entry = root.entry("parameters") if isinstance(root, YamlMap) else None
     if root is None or (entry is not None and _is_unread(entry.value)):
         return None

@@ -16,7 +16,7 @@ one of them. A hook that raises takes nothing but its own plugin's part away, an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pluggy
@@ -59,6 +59,16 @@ def arroyo_progress(plan: Any, out: Any) -> Any:
 
 
 @hookspec
+def arroyo_draw(pipeline: Any, heading: str, notes: Mapping[str, Sequence[str]]) -> Any:
+    """A picture of a pipeline for notebooks: an SVG document as text, or None.
+
+    `pipeline` is an `arroyo_core.pipeline.PlannedPipeline`; `heading` is a line below its name, and `notes` are lines
+    below nodes, by id. Whatever is in them must be escaped, and the document must have no scripts. Called whenever a
+    notebook shows a pipeline or a job. One plugin at most has it.
+    """
+
+
+@hookspec
 def arroyo_run_several() -> Any:
     """What runs several pipelines in one session: a function from the parsed arguments of `arroyo run` to an exit code.
 
@@ -72,6 +82,15 @@ def arroyo_observe(args: Any, plans: Sequence[Any]) -> Any:
     """Who else is told about the jobs of an `arroyo run`: an `arroyo_core.cli.Observer`, or None.
 
     Called once, with the parsed arguments and the plans of all jobs, before the first of them starts.
+    """
+
+
+@hookspec
+def arroyo_provision(args: Any, plans: Sequence[Any]) -> Any:
+    """What makes what executors get with the Spark of an `arroyo run`: an `arroyo_core.spark.Provider`, or None.
+
+    Called once, with the parsed arguments and the plans of all jobs, before Spark is started; not where jobs run
+    without Spark. One plugin at most has one.
     """
 
 
@@ -104,6 +123,14 @@ def arroyo_language() -> Sequence[Any]:
     """Languages of files: `arroyo_core.pipeline.Language`s, each for files with certain endings.
 
     Called once per process, when the first file is read.
+    """
+
+
+@hookspec
+def arroyo_expansion() -> Sequence[Any]:
+    """Nodes of pipeline files that stand for others: `arroyo_core.pipeline.expansions.Expansion`s.
+
+    Called when a file with a node is planned that has no operator.
     """
 
 

@@ -26,6 +26,26 @@ class ChainReport(_message.Message):
     error: ErrorReport
     def __init__(self, chain: _Optional[int] = ..., subtask: _Optional[int] = ..., attempt: _Optional[int] = ..., epoch: _Optional[int] = ..., operators: _Optional[_Iterable[_Union[OperatorReport, _Mapping]]] = ..., sent: _Optional[_Iterable[_Union[SentFrames, _Mapping]]] = ..., received: _Optional[_Iterable[_Union[ReceivedFrames, _Mapping]]] = ..., error: _Optional[_Union[ErrorReport, _Mapping]] = ...) -> None: ...
 
+class TaskProgress(_message.Message):
+    __slots__ = ("epoch", "wave", "subtask", "attempt", "count", "rows", "place", "chains")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    WAVE_FIELD_NUMBER: _ClassVar[int]
+    SUBTASK_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    PLACE_FIELD_NUMBER: _ClassVar[int]
+    CHAINS_FIELD_NUMBER: _ClassVar[int]
+    epoch: int
+    wave: int
+    subtask: int
+    attempt: int
+    count: int
+    rows: int
+    place: str
+    chains: _containers.RepeatedCompositeFieldContainer[ChainReport]
+    def __init__(self, epoch: _Optional[int] = ..., wave: _Optional[int] = ..., subtask: _Optional[int] = ..., attempt: _Optional[int] = ..., count: _Optional[int] = ..., rows: _Optional[int] = ..., place: _Optional[str] = ..., chains: _Optional[_Iterable[_Union[ChainReport, _Mapping]]] = ...) -> None: ...
+
 class OperatorWarning(_message.Message):
     __slots__ = ("topic", "text")
     TOPIC_FIELD_NUMBER: _ClassVar[int]
@@ -35,7 +55,7 @@ class OperatorWarning(_message.Message):
     def __init__(self, topic: _Optional[str] = ..., text: _Optional[str] = ...) -> None: ...
 
 class OperatorReport(_message.Message):
-    __slots__ = ("operator_id", "metrics", "counters", "warnings", "finish_type", "checkpoint", "levels")
+    __slots__ = ("operator_id", "metrics", "counters", "warnings", "finish_type", "checkpoint", "levels", "latest")
     class CountersEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -50,6 +70,7 @@ class OperatorReport(_message.Message):
     FINISH_TYPE_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
     LEVELS_FIELD_NUMBER: _ClassVar[int]
+    LATEST_FIELD_NUMBER: _ClassVar[int]
     operator_id: str
     metrics: _containers.RepeatedScalarFieldContainer[int]
     counters: _containers.ScalarMap[str, int]
@@ -57,7 +78,8 @@ class OperatorReport(_message.Message):
     finish_type: str
     checkpoint: bytes
     levels: OperatorLevels
-    def __init__(self, operator_id: _Optional[str] = ..., metrics: _Optional[_Iterable[int]] = ..., counters: _Optional[_Mapping[str, int]] = ..., warnings: _Optional[_Iterable[_Union[OperatorWarning, _Mapping]]] = ..., finish_type: _Optional[str] = ..., checkpoint: _Optional[bytes] = ..., levels: _Optional[_Union[OperatorLevels, _Mapping]] = ...) -> None: ...
+    latest: bytes
+    def __init__(self, operator_id: _Optional[str] = ..., metrics: _Optional[_Iterable[int]] = ..., counters: _Optional[_Mapping[str, int]] = ..., warnings: _Optional[_Iterable[_Union[OperatorWarning, _Mapping]]] = ..., finish_type: _Optional[str] = ..., checkpoint: _Optional[bytes] = ..., levels: _Optional[_Union[OperatorLevels, _Mapping]] = ..., latest: _Optional[bytes] = ...) -> None: ...
 
 class Level(_message.Message):
     __slots__ = ("event_time_us", "is_idle", "furthest_us")
@@ -67,7 +89,7 @@ class Level(_message.Message):
     event_time_us: int
     is_idle: bool
     furthest_us: int
-    def __init__(self, event_time_us: _Optional[int] = ..., is_idle: _Optional[bool] = ..., furthest_us: _Optional[int] = ...) -> None: ...
+    def __init__(self, event_time_us: _Optional[int] = ..., is_idle: bool = ..., furthest_us: _Optional[int] = ...) -> None: ...
 
 class OperatorLevels(_message.Message):
     __slots__ = ("input", "output", "is_closed")
@@ -77,7 +99,7 @@ class OperatorLevels(_message.Message):
     input: Level
     output: Level
     is_closed: bool
-    def __init__(self, input: _Optional[_Union[Level, _Mapping]] = ..., output: _Optional[_Union[Level, _Mapping]] = ..., is_closed: _Optional[bool] = ...) -> None: ...
+    def __init__(self, input: _Optional[_Union[Level, _Mapping]] = ..., output: _Optional[_Union[Level, _Mapping]] = ..., is_closed: bool = ...) -> None: ...
 
 class SentFrames(_message.Message):
     __slots__ = ("chain", "input", "first_target", "frames")
@@ -111,7 +133,7 @@ class InputWatermark(_message.Message):
     is_present: bool
     is_idle: bool
     event_time_us: int
-    def __init__(self, is_present: _Optional[bool] = ..., is_idle: _Optional[bool] = ..., event_time_us: _Optional[int] = ...) -> None: ...
+    def __init__(self, is_present: bool = ..., is_idle: bool = ..., event_time_us: _Optional[int] = ...) -> None: ...
 
 class ErrorReport(_message.Message):
     __slots__ = ("operator_id", "message", "traceback", "domain", "retry", "kind")
@@ -164,4 +186,4 @@ class CarriedChain(_message.Message):
     inputs: _containers.RepeatedCompositeFieldContainer[InputWatermark]
     operators: _containers.ScalarMap[str, int]
     is_closed: bool
-    def __init__(self, head: _Optional[str] = ..., subtask: _Optional[int] = ..., inputs: _Optional[_Iterable[_Union[InputWatermark, _Mapping]]] = ..., operators: _Optional[_Mapping[str, int]] = ..., is_closed: _Optional[bool] = ...) -> None: ...
+    def __init__(self, head: _Optional[str] = ..., subtask: _Optional[int] = ..., inputs: _Optional[_Iterable[_Union[InputWatermark, _Mapping]]] = ..., operators: _Optional[_Mapping[str, int]] = ..., is_closed: bool = ...) -> None: ...

@@ -36,7 +36,7 @@ class GlobalKeyedTableConfig(_message.Message):
     description: str
     uses_two_phase_commit: bool
     partitioned: bool
-    def __init__(self, table_name: _Optional[str] = ..., description: _Optional[str] = ..., uses_two_phase_commit: _Optional[bool] = ..., partitioned: _Optional[bool] = ...) -> None: ...
+    def __init__(self, table_name: _Optional[str] = ..., description: _Optional[str] = ..., uses_two_phase_commit: bool = ..., partitioned: bool = ...) -> None: ...
 
 class StateSchema(_message.Message):
     __slots__ = ("arrow_schema", "timestamp_column", "key_columns", "has_keys")
@@ -48,7 +48,7 @@ class StateSchema(_message.Message):
     timestamp_column: str
     key_columns: _containers.RepeatedScalarFieldContainer[str]
     has_keys: bool
-    def __init__(self, arrow_schema: _Optional[bytes] = ..., timestamp_column: _Optional[str] = ..., key_columns: _Optional[_Iterable[str]] = ..., has_keys: _Optional[bool] = ...) -> None: ...
+    def __init__(self, arrow_schema: _Optional[bytes] = ..., timestamp_column: _Optional[str] = ..., key_columns: _Optional[_Iterable[str]] = ..., has_keys: bool = ...) -> None: ...
 
 class ColumnOwner(_message.Message):
     __slots__ = ("name", "identity")
@@ -89,7 +89,7 @@ class ExpiringKeyedTimeTableConfig(_message.Message):
     generational: bool
     schema: StateSchema
     column_rules: ColumnRules
-    def __init__(self, table_name: _Optional[str] = ..., description: _Optional[str] = ..., retention_us: _Optional[int] = ..., generational: _Optional[bool] = ..., schema: _Optional[_Union[StateSchema, _Mapping]] = ..., column_rules: _Optional[_Union[ColumnRules, _Mapping]] = ...) -> None: ...
+    def __init__(self, table_name: _Optional[str] = ..., description: _Optional[str] = ..., retention_us: _Optional[int] = ..., generational: bool = ..., schema: _Optional[_Union[StateSchema, _Mapping]] = ..., column_rules: _Optional[_Union[ColumnRules, _Mapping]] = ...) -> None: ...
 
 class StateFile(_message.Message):
     __slots__ = ("path", "size_bytes", "checksum", "rows", "delete_rows", "epoch", "subtask_index", "min_key_hash", "max_key_hash", "min_timestamp_us", "max_timestamp_us", "compaction_generation", "live_key_start", "live_key_end", "live_from_us", "state_version", "footer_checksum", "memory_bytes", "part", "column_names")
@@ -260,7 +260,7 @@ class SubtaskCheckpointMetadata(_message.Message):
     table_metadata: _containers.MessageMap[str, TableSubtaskCheckpointMetadata]
     table_configs: _containers.MessageMap[str, TableConfig]
     then_stop: bool
-    def __init__(self, job_id: _Optional[str] = ..., operator_id: _Optional[str] = ..., subtask_index: _Optional[int] = ..., parallelism: _Optional[int] = ..., epoch: _Optional[int] = ..., start_time_us: _Optional[int] = ..., finish_time_us: _Optional[int] = ..., watermark_us: _Optional[int] = ..., bytes: _Optional[int] = ..., table_metadata: _Optional[_Mapping[str, TableSubtaskCheckpointMetadata]] = ..., table_configs: _Optional[_Mapping[str, TableConfig]] = ..., then_stop: _Optional[bool] = ...) -> None: ...
+    def __init__(self, job_id: _Optional[str] = ..., operator_id: _Optional[str] = ..., subtask_index: _Optional[int] = ..., parallelism: _Optional[int] = ..., epoch: _Optional[int] = ..., start_time_us: _Optional[int] = ..., finish_time_us: _Optional[int] = ..., watermark_us: _Optional[int] = ..., bytes: _Optional[int] = ..., table_metadata: _Optional[_Mapping[str, TableSubtaskCheckpointMetadata]] = ..., table_configs: _Optional[_Mapping[str, TableConfig]] = ..., then_stop: bool = ...) -> None: ...
 
 class OperatorMetadata(_message.Message):
     __slots__ = ("job_id", "operator_id", "epoch", "min_watermark_us", "max_watermark_us", "parallelism")
@@ -312,7 +312,7 @@ class OperatorCheckpointMetadata(_message.Message):
     bytes: int
     subtask_index: int
     backlog: int
-    def __init__(self, operator_metadata: _Optional[_Union[OperatorMetadata, _Mapping]] = ..., start_time_us: _Optional[int] = ..., finish_time_us: _Optional[int] = ..., table_checkpoint_metadata: _Optional[_Mapping[str, TableCheckpointMetadata]] = ..., table_configs: _Optional[_Mapping[str, TableConfig]] = ..., needs_commit: _Optional[bool] = ..., bytes: _Optional[int] = ..., subtask_index: _Optional[int] = ..., backlog: _Optional[int] = ...) -> None: ...
+    def __init__(self, operator_metadata: _Optional[_Union[OperatorMetadata, _Mapping]] = ..., start_time_us: _Optional[int] = ..., finish_time_us: _Optional[int] = ..., table_checkpoint_metadata: _Optional[_Mapping[str, TableCheckpointMetadata]] = ..., table_configs: _Optional[_Mapping[str, TableConfig]] = ..., needs_commit: bool = ..., bytes: _Optional[int] = ..., subtask_index: _Optional[int] = ..., backlog: _Optional[int] = ...) -> None: ...
 
 class DistributionDigest(_message.Message):
     __slots__ = ("name", "version", "sha256")
@@ -341,7 +341,7 @@ class RecordedSetting(_message.Message):
     digest: bytes
     parts: _containers.MessageMap[str, RecordedSetting]
     has_parts: bool
-    def __init__(self, text: _Optional[str] = ..., digest: _Optional[bytes] = ..., parts: _Optional[_Mapping[str, RecordedSetting]] = ..., has_parts: _Optional[bool] = ...) -> None: ...
+    def __init__(self, text: _Optional[str] = ..., digest: _Optional[bytes] = ..., parts: _Optional[_Mapping[str, RecordedSetting]] = ..., has_parts: bool = ...) -> None: ...
 
 class RecordedNode(_message.Message):
     __slots__ = ("operator_id", "operator", "distribution", "version", "is_source", "inputs", "settings")
@@ -366,7 +366,7 @@ class RecordedNode(_message.Message):
     is_source: bool
     inputs: _containers.RepeatedScalarFieldContainer[str]
     settings: _containers.MessageMap[str, RecordedSetting]
-    def __init__(self, operator_id: _Optional[str] = ..., operator: _Optional[str] = ..., distribution: _Optional[str] = ..., version: _Optional[str] = ..., is_source: _Optional[bool] = ..., inputs: _Optional[_Iterable[str]] = ..., settings: _Optional[_Mapping[str, RecordedSetting]] = ...) -> None: ...
+    def __init__(self, operator_id: _Optional[str] = ..., operator: _Optional[str] = ..., distribution: _Optional[str] = ..., version: _Optional[str] = ..., is_source: bool = ..., inputs: _Optional[_Iterable[str]] = ..., settings: _Optional[_Mapping[str, RecordedSetting]] = ...) -> None: ...
 
 class RecordedNodes(_message.Message):
     __slots__ = ("nodes",)
@@ -413,7 +413,7 @@ class CheckpointMetadata(_message.Message):
     is_final: bool
     properties: _containers.ScalarMap[str, bytes]
     incarnation: str
-    def __init__(self, job_id: _Optional[str] = ..., epoch: _Optional[int] = ..., min_epoch: _Optional[int] = ..., start_time_us: _Optional[int] = ..., finish_time_us: _Optional[int] = ..., parent_epoch: _Optional[int] = ..., generation: _Optional[int] = ..., attempt_id: _Optional[bytes] = ..., needs_commit: _Optional[bool] = ..., operators: _Optional[_Iterable[_Union[OperatorCheckpointMetadata, _Mapping]]] = ..., plugins: _Optional[_Iterable[_Union[DistributionDigest, _Mapping]]] = ..., udfs: _Optional[_Iterable[_Union[DistributionDigest, _Mapping]]] = ..., is_final: _Optional[bool] = ..., properties: _Optional[_Mapping[str, bytes]] = ..., incarnation: _Optional[str] = ...) -> None: ...
+    def __init__(self, job_id: _Optional[str] = ..., epoch: _Optional[int] = ..., min_epoch: _Optional[int] = ..., start_time_us: _Optional[int] = ..., finish_time_us: _Optional[int] = ..., parent_epoch: _Optional[int] = ..., generation: _Optional[int] = ..., attempt_id: _Optional[bytes] = ..., needs_commit: bool = ..., operators: _Optional[_Iterable[_Union[OperatorCheckpointMetadata, _Mapping]]] = ..., plugins: _Optional[_Iterable[_Union[DistributionDigest, _Mapping]]] = ..., udfs: _Optional[_Iterable[_Union[DistributionDigest, _Mapping]]] = ..., is_final: bool = ..., properties: _Optional[_Mapping[str, bytes]] = ..., incarnation: _Optional[str] = ...) -> None: ...
 
 class GenerationClaim(_message.Message):
     __slots__ = ("generation", "time_us", "owner_id", "incarnation")

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from google.protobuf.message import DecodeError
 
+from arroyo_core.api import SourceFinishType
 from arroyo_core.errors import (
     ArroyoError,
     DataError,
@@ -53,6 +54,12 @@ def decode_report(data: bytes) -> pb.ChainReport:
         return pb.ChainReport.FromString(data)
     except DecodeError as error:
         raise ExchangeError(f"a frame of {len(data)} bytes for the driver holds no report: {error}") from error
+
+
+def is_last(reports: Sequence[pb.ChainReport]) -> bool:
+    """Whether the data of all sources has ended with these reports of an epoch."""
+    finish_types = [item.finish_type for report in reports for item in report.operators if item.finish_type]
+    return all(finish_type == SourceFinishType.FINAL for finish_type in finish_types)
 
 
 def accept(plan: Plan, epoch: int, reports: Sequence[pb.ChainReport]) -> None:

@@ -23,6 +23,7 @@ from arroyo_core.runtime.exchange import (
     ShuffleRouter,
 )
 from arroyo_core.runtime.frames import FrameWriter
+from arroyo_core.runtime.latest import LatestRows
 from arroyo_core.runtime.metrics import OperatorMetrics, Stopwatch
 from arroyo_core.runtime.node import LocalEdge, OperatorNode, SenderSlot
 from arroyo_core.runtime.pinned_udfs import plugins_for
@@ -32,7 +33,7 @@ from arroyo_core.runtime.secrets import NodeSecrets
 from arroyo_core.runtime.sources import SourceNode
 from arroyo_core.runtime.stop import StopFile
 from arroyo_core.runtime.tables import OperatorTables, TableOpener
-from arroyo_core.runtime.watermarks import Channel
+from arroyo_core.runtime.watermarks import Channel, Level
 
 
 def construct(node: Node, plugins: PluginSet) -> ConstructedOperator:
@@ -85,6 +86,10 @@ class WaveAssembly:
         #: What has been started in an earlier epoch, by node.
         self._kept: Mapping[str, Resident] = (
             {} if environment.residents is None else environment.residents.take(request)
+        )
+        #: Where the driver has not asked for the epoch yet, what the channels had come to here; they know no more.
+        self._known_channels = (
+            environment.residents.channels if environment.residents and environment.confirmation else None
         )
         #: What lives on, unless its input ends.
         self.residents: dict[str, Resident] = {}
@@ -141,11 +146,11 @@ class WaveAssembly:
             input_schemas=[schema.schema for schema in plan.nodes[chain.head].input_schemas],
             local_edges=local_edges,
             senders=sender_slots,
-            channel_levels={
-                (edge.input, sender): levels_of(self._request.carried, edge.source, sender).output
-                for edge in edges
-                for sender in senders[edge]
-            },
+            channel_levels=(
+                channel_levels(plan, chain, subtask, self._request)
+                if self._known_channels is None
+                else self._known_channels[chain.id]
+            ),
         )
 
     def _resident(self, node: Node, subtask: int) -> Resident:
@@ -154,12 +159,14 @@ class WaveAssembly:
         if resident is None:
             resident = self._make(node, subtask)
         else:
-            resident.tables.go_on(self._tables.checkpoint_of(node.id))
+            if self._environment.confirmation is not None:
+                resident.tables.begin_early()
+                levels = resident.ctx.levels
+            else:
+                resident.tables.go_on(self._request.checkpoints.get(node.id))
+                levels = levels_of(self._request.carried, node.id, subtask)
             resident.ctx.begin_epoch(
-                self._request.token,
-                clock=self._environment.clock,
-                metrics=OperatorMetrics(),
-                levels=levels_of(self._request.carried, node.id, subtask),
+                self._request.token, clock=self._environment.clock, metrics=self._metrics(node), levels=levels
             )
         if self._lives_on(resident.constructed):
             self.residents[node.id] = resident
@@ -177,13 +184,20 @@ class WaveAssembly:
             input_schemas=node.input_schemas,
             output_schema=node.output_schema,
             token=self._request.token,
-            metrics=OperatorMetrics(),
+            metrics=self._metrics(node),
             side_schemas=node.side_schemas,
             levels=levels_of(self._request.carried, node.id, subtask),
             redact=NodeSecrets(node, self._plugins).redact,
+            show=self._environment.show,
         )
         tables.ctx = ctx
         return Resident(constructed, tables, ctx)
+
+    def _metrics(self, node: Node) -> OperatorMetrics:
+        limit = self._plan.latest.get(node.id)
+        if not limit:
+            return OperatorMetrics()
+        return OperatorMetrics(latest=LatestRows(limit, is_sink=not self._plan.outputs_of(node.id)))
 
     def _lives_on(self, constructed: ConstructedOperator) -> bool:
         return self._environment.residents is not None and constructed.inner.lives_on()
@@ -194,6 +208,7 @@ class WaveAssembly:
         stop_file = StopFile.at(request.storage_url, self._plan.job_id, request.generation)
         ctx.limit(request.barrier, request.budget, stop_file=stop_file, stop=request.stop_request)
         node_id = ctx.task_info.operator_id
+        ctx.given_rows = self._environment.given.get(node_id)
         return SourceNode(
             source,
             ctx,
@@ -246,6 +261,15 @@ class WaveAssembly:
             if self._plan.chain_of(edge.source).wave < self._wave
             for sender in senders[edge]
         ]
+
+
+def channel_levels(plan: Plan, chain: Chain, subtask: int, request: EpochRequest) -> dict[Channel, Level]:
+    """What the channels of a chain had come to at the end of the last epoch."""
+    return {
+        (edge.input, sender): levels_of(request.carried, edge.source, sender).output
+        for edge in plan.inputs_of(chain.head)
+        for sender in _senders_of(plan, edge, subtask)
+    }
 
 
 def _senders_of(plan: Plan, edge: Edge, subtask: int) -> list[int]:

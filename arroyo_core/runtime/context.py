@@ -15,6 +15,7 @@ from arroyo_core.api import (
     Clock,
     CommitToken,
     ControlMessage,
+    GivenRows,
     OperatorContext,
     SourceContext,
     StateTables,
@@ -24,6 +25,7 @@ from arroyo_core.api import (
 )
 from arroyo_core.runtime.carry import NEW, OperatorLevels
 from arroyo_core.runtime.metrics import OperatorMetrics
+from arroyo_core.runtime.showing import Show, Shown
 from arroyo_core.runtime.stop import StopFile
 
 #: A source that waits looks up at least this often.
@@ -46,14 +48,19 @@ class RuntimeContext(OperatorContext):
         side_schemas: Mapping[str, ArroyoSchema] | None = None,
         levels: OperatorLevels = NEW,
         redact: Callable[[str], str] = str,
+        show: Show | None = None,
     ) -> None:
-        """`levels` are those at the end of the last epoch; `redact` hides the values of the config's secret fields."""
+        """`levels` are those at the end of the last epoch; `redact` hides the values of the config's secret fields.
+
+        `show` brings text to the driver, where there is a way before the commit.
+        """
         self.task_info = task_info
         self.table_manager = table_manager
         self.input_schemas = input_schemas
         self.output_schema = output_schema
         self.side_schemas = side_schemas or {}
         self._redact = redact
+        self._show = show
         self.begin_epoch(token, clock=clock, metrics=metrics, levels=levels)
 
     def begin_epoch(
@@ -100,6 +107,12 @@ class RuntimeContext(OperatorContext):
     def warn(self, message: str, *, topic: str | None = None) -> None:
         self.metrics.warn(self.redact(message), topic=None if topic is None else self.redact(topic))
 
+    def show(self, text: str, *, heading: str = "") -> bool:
+        if self._show is None:
+            return False
+        self._show(Shown(self.task_info.operator_id, heading, text))
+        return True
+
     def redact(self, text: str) -> str:
         return self._redact(text)
 
@@ -118,6 +131,8 @@ class RuntimeSourceContext(RuntimeContext, SourceContext):
 
     #: What `control` gives from now on; set once.
     _message: ControlMessage | None = None
+    #: What comes with the run, in this epoch.
+    given_rows: GivenRows | None = None
 
     def limit(
         self,
@@ -152,6 +167,11 @@ class RuntimeSourceContext(RuntimeContext, SourceContext):
         self._rows += batch.num_rows
         self._bytes += batch.nbytes
 
+    def end_early(self, message: ControlMessage) -> None:
+        """The budget is spent, and this is what the source is told, unless it has been told something already."""
+        if self._message is None:
+            self._message = message
+
     def cancel(self) -> None:
         """The task is going away: the source is asked to stop at once, and its rows go nowhere."""
         self._cancelled.set()
@@ -168,6 +188,9 @@ class RuntimeSourceContext(RuntimeContext, SourceContext):
             elif self._is_spent() or self._is_stop_requested():
                 self._message = self._barrier
         return self._message
+
+    def given(self) -> GivenRows | None:
+        return self.given_rows
 
     def rows_left(self) -> int | None:
         return None if self._budget.rows is None else max(0, self._budget.rows - self._rows)

@@ -35,6 +35,7 @@ from arroyo_core.runtime.events import (
     Outcome,
     Publish,
     Published,
+    RescaleRequested,
     Restore,
     Restored,
     RunEpoch,
@@ -102,6 +103,8 @@ class Controller:
         #: The first epoch after a restore pays for a cold start: its time says nothing.
         self._is_warm = False
         self._stop: StopMode | None = None
+        #: The next epoch that is accepted is the last one with this parallelism, unless a stop comes first.
+        self._is_rescaling = False
         #: Set when the last epoch is accepted; the job ends when it is committed.
         self._outcome: Outcome | None = None
         self._is_ended = False
@@ -145,6 +148,8 @@ class Controller:
                 self._is_collecting = False
             case StopRequested():
                 return self._on_stop(event.mode)
+            case RescaleRequested():
+                return self._on_rescale()
             case Failed():
                 return self._on_failed(event)
             case TimerFired():
@@ -178,6 +183,8 @@ class Controller:
             self._outcome = Outcome.FINISHED
         elif ran.stop is not None:
             self._outcome = Outcome.STOPPED
+        elif self._is_rescaling and self._stop is None:
+            self._outcome = Outcome.RESCALED
 
     def _on_discarded(self, event: EpochDiscarded) -> None:
         if self._end_run():
@@ -196,6 +203,11 @@ class Controller:
         if mode is StopMode.IMMEDIATE:
             return self._cancel()
         return [EndEpoch()] if self._running.stop is None else []
+
+    def _on_rescale(self) -> list[Instruction]:
+        is_first, self._is_rescaling = not self._is_rescaling, True
+        is_asked = is_first and self._running is not None and self._stop is None and not self._is_cancelled
+        return [EndEpoch()] if is_asked else []
 
     def _on_seen(self, event: EpochSeen) -> list[Instruction]:
         """Give an epoch up in which nothing moves: as a failure of it, of which its lane does not know."""
@@ -284,6 +296,9 @@ class Controller:
             return []
         if self._stop is not None:
             return self._begin(RunEpoch(self._next_epoch, 0, self._stop))
+        if self._is_rescaling:
+            # Nothing is read: it is there to end at, also for a driver that has not come to an epoch yet.
+            return self._begin(RunEpoch(self._next_epoch, 0))
         if self._awaited is not None:
             return []
         if self._idle_ms:

@@ -34,6 +34,8 @@ class Outcome(StrEnum):
     FINISHED = "finished"
     #: On request, with more to come.
     STOPPED = "stopped"
+    #: At a checkpoint from which it goes on at once, with another parallelism.
+    RESCALED = "rescaled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,13 @@ class StopRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class RescaleRequested:
+    """The job is to go on with another parallelism, for which there is a plan."""
+
+    parallelism: int
+
+
+@dataclass(frozen=True, slots=True)
 class Failed:
     """What a lane was doing failed."""
 
@@ -128,6 +137,7 @@ Event = (
     | Committed
     | Collected
     | StopRequested
+    | RescaleRequested
     | Failed
     | TimerFired
 )
@@ -219,6 +229,7 @@ _EVENTS: dict[str, type[Event]] = {
         Committed,
         Collected,
         StopRequested,
+        RescaleRequested,
         Failed,
         TimerFired,
     )

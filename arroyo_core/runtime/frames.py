@@ -185,6 +185,10 @@ class FrameWriter:
     def write(self, frame: Frame) -> None:
         self._frames.append(frame)
 
+    @property
+    def is_empty(self) -> bool:
+        return not self._frames
+
     def drain(self) -> list[Frame]:
         """The frames since the last call."""
         frames, self._frames = self._frames, []

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Protocol
 
 from arroyo_core.api import Clock
-from arroyo_core.errors import ExchangeError, RetryHint, retry_hint
+from arroyo_core.errors import ArroyoError, ExchangeError, RetryHint, SetupError, retry_hint
 from arroyo_core.pipeline.plan import Plan
 from arroyo_core.plugin import PluginSet
 from arroyo_core.runtime.clocks import DriverClock
@@ -33,6 +33,7 @@ from arroyo_core.runtime.events import (
     Outcome,
     Publish,
     Published,
+    RescaleRequested,
     Restore,
     Restored,
     RunEpoch,
@@ -42,6 +43,7 @@ from arroyo_core.runtime.events import (
 )
 from arroyo_core.runtime.heartbeats import Heartbeats
 from arroyo_core.runtime.lanes import Lanes, ThreadLanes
+from arroyo_core.runtime.rescale import RescaleFile, RescalePoller, RescaleSignal, is_same_shape, with_former_nodes
 from arroyo_core.runtime.results import EpochResult, JobResult
 from arroyo_core.runtime.start import StartOptions
 from arroyo_core.runtime.steps import LOOKS, EpochExecutor, JobSteps
@@ -113,11 +115,26 @@ class Job:
         start: StartOptions | None = None,
         max_restarts: int = MAX_RESTARTS,
         lanes: Lanes | None = None,
+        rescale: RescaleSignal | None = None,
+        replan: Callable[[int], Plan] | None = None,
+        before: JobResult | None = None,
     ) -> None:
+        """`replan` gives the plan for another parallelism, or raises why there is none; without, there is none.
+
+        `before` is what the job has come to with other parallelisms in this process: this one goes on to count there.
+        """
         self.plan = plan
         self.executor = executor
         self.stop = stop or StopSignal()
-        self.result = JobResult(job_id=plan.job_id)
+        self.rescale = rescale or RescaleSignal()
+        self._replan = replan
+        #: With which the job goes on after it was rescaled.
+        self.next_plan: Plan | None = None
+        #: The generation before, if it was this process.
+        self._former = before.generation if before is not None else 0
+        self.result = before or JobResult(job_id=plan.job_id)
+        self.result.look = self._look
+        self.result.plan = plan if self.result.plan is None else with_former_nodes(plan, self.result.plan)
         self.listener = listener or Listeners()
         self._lanes = lanes or ThreadLanes()
         self._backend = ParquetBackend(get_storage_provider(storage_url), plan.job_id)
@@ -167,13 +184,15 @@ class Job:
 
     def close(self) -> None:
         """End its threads, for who takes steps instead of `run`."""
+        self.rescale.watch(None)
         self._resources.close()
         self._lanes.close()
 
     def begin(self) -> None:
         """The first step."""
-        self._started_s = time.monotonic()
-        self.result.committed_us = time.time_ns() // 1000
+        self._started_s = time.monotonic() - self.result.duration_s
+        if not self._former:
+            self.result.committed_us = time.time_ns() // 1000
         self._resources.enter_context(self._step_watch)
         self.stop.watch(lambda mode: self._lanes.post(StopRequested(mode)))
         self._handle(Started())
@@ -223,11 +242,13 @@ class Job:
             case StartTimer():
                 self._wait(instruction)
             case EndEpoch():
-                self._ask("end", self._stop_file.end_epoch)
+                self._ask("end", lambda: self._stop_file.end_epoch(is_stop=self.stop.is_requested))
             case CancelEpoch(reason):
                 self._cancel(reason)
             case Finish(outcome):
                 self.result.is_finished = outcome is Outcome.FINISHED
+                if outcome is not Outcome.RESCALED:
+                    self.next_plan = None
                 self._log.write_rest(self._backend.generation)
             case Fail(reason):
                 self.result.generation = self._backend.generation
@@ -257,6 +278,10 @@ class Job:
             logger.warning("%s; it is cancelled", reason)
             self._errors[Failed(Lane.RUN, reason, is_retriable=True)] = EpochTimeoutError(reason)
         self._ask("be cancelled", self.executor.cancel)
+
+    def _look(self) -> EpochResult | None:
+        watch = self._watch
+        return watch.counted(self.plan) if watch is not None else None
 
     def _end_watch(self) -> None:
         if self._watch is not None:
@@ -312,8 +337,10 @@ class Job:
         for node in start.setting_changes:
             for setting in node.settings:
                 self._log.add_note("SettingChangeAllowed", {"node": node.operator_id, **asdict(setting)})
-        self.result.resumed_from = start.parent_epoch
+        if not self._former:
+            self.result.resumed_from = start.parent_epoch
         self.result.generation = self._backend.generation
+        self.result.parallelism = self.plan.width
         self.result.is_finished = start.checkpoint is not None and start.checkpoint.is_final
         self._stop_file = StopFile.at(self._backend.storage.url, self.plan.job_id, self._backend.generation)
         self._resources.enter_context(StopPoller(self._stop_file, self.stop))
@@ -322,6 +349,35 @@ class Job:
         watch = EpochWatch(self.executor, heartbeats, self._lanes.post, period_s=period_s)
         self._watch = self._resources.enter_context(watch)
         self.listener.on_start(self.result)
+        self._listen_for_rescale()
+
+    def _listen_for_rescale(self) -> None:
+        url, job_id, generation = self._backend.storage.url, self.plan.job_id, self._backend.generation
+        self.rescale.watch(self._on_wish)
+        self._resources.enter_context(RescalePoller(RescaleFile.at(url, job_id, generation), self.rescale))
+        if self._former:
+            # Whoever asked while the generations changed asked the former one.
+            mode = StopFile.at(url, job_id, self._former).read()
+            wish = RescaleFile.at(url, job_id, self._former).read()
+            if mode is not None:
+                self.stop.request(mode)
+            elif wish is not None:
+                self.rescale.pass_on(wish)
+
+    def _on_wish(self, parallelism: int) -> None:
+        """In whichever thread asks: the job itself goes on while it is planned."""
+        try:
+            if self._replan is None:
+                raise SetupError("the pipeline cannot be planned again: it does not come from a file")
+            plan = self._replan(parallelism)
+        except ArroyoError as error:
+            logger.warning("parallelism %d is refused, the job goes on as before: %s", parallelism, error)
+            return
+        if is_same_shape(plan, self.plan):
+            logger.warning("parallelism %d changes nothing: the job goes on as before", parallelism)
+            return
+        self.next_plan = plan
+        self._lanes.post(RescaleRequested(parallelism))
 
     def _on_committed(self, epoch: int) -> None:
         result = self.steps.finish(epoch)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
+from contextlib import contextmanager
 
-from arroyo_core.api import Clock
+from arroyo_core.api import Clock, GivenRows
 from arroyo_core.pipeline.plan import Plan
 from arroyo_core.plugin import PluginSet
 from arroyo_core.proto import exchange_pb2 as pb
 from arroyo_core.runtime.acceptance import decode_report
 from arroyo_core.runtime.clocks import task_clock
 from arroyo_core.runtime.frames import Frame, FrameKind
-from arroyo_core.runtime.heartbeats import Beat
 from arroyo_core.runtime.request import EpochRequest, TaskEnvironment
 from arroyo_core.runtime.residents import Residents
+from arroyo_core.runtime.running import RunningTask
 from arroyo_core.runtime.wave import run_wave
 from arroyo_core.state import WarmCache
 
@@ -25,7 +26,8 @@ class LocalExecutor:
 
     Without a `cache` every epoch reads state from storage; executors have `default_warm_cache`. A `pool` takes the
     place of the threads that read and write files of state. With `lives_on` operators live on from epoch to epoch
-    where they can, as in live workers; close it then.
+    where they can, as in live workers; close it then. `given` gives an epoch's rows for a subtask of sources whose rows
+    come with the run.
     """
 
     def __init__(
@@ -36,7 +38,9 @@ class LocalExecutor:
         cache: WarmCache | None = None,
         pool: Executor | None = None,
         lives_on: bool = False,
+        given: Callable[[EpochRequest, int], Mapping[str, GivenRows]] | None = None,
     ) -> None:
+        self._given = given
         self._plugins = plugins
         self._lives_on = lives_on
         #: By wave and partition.
@@ -45,8 +49,7 @@ class LocalExecutor:
         self._cache = cache
         self._pool = pool
         self._attempts = itertools.count(1)
-        #: Says where the running task is.
-        self._look: Callable[[], Beat] | None = None
+        self._running: RunningTask | None = None
 
     def run_epoch(self, plan: Plan, request: EpochRequest) -> list[pb.ChainReport]:
         partitions: Sequence[list[Frame]] = [[] for _ in range(plan.wave_parallelism(0))]
@@ -62,6 +65,11 @@ class LocalExecutor:
             self.close()
         return reports
 
+    @property
+    def gives_rows(self) -> bool:
+        """Whether sources whose rows come with the run get any."""
+        return self._given is not None
+
     def cancel(self) -> None:
         """An epoch that runs in this process runs to its end; what it came to is ignored."""
 
@@ -72,10 +80,10 @@ class LocalExecutor:
             each.close()
 
     def progress(self) -> str:
-        look = self._look
-        if look is None:
+        running = self._running
+        if running is None:
             return ""
-        beat = look()
+        beat = running.beat()
         return f"{beat}, step {beat.count:,}"
 
     def _run_task(
@@ -86,9 +94,10 @@ class LocalExecutor:
             attempt=next(self._attempts),
             plugins=self._plugins,
             clock=self._clock or task_clock(request),
-            on_begin=self._begin,
+            watch=self._watch,
             cache=self._cache,
             pool=self._pool,
+            given=self._given(request, partition) if self._given is not None and wave == 0 else {},
             residents=self._residents.setdefault((wave, partition), Residents()) if self._lives_on else None,
         )
         try:
@@ -96,12 +105,15 @@ class LocalExecutor:
         except BaseException:
             self.close()
             raise
+
+    @contextmanager
+    def _watch(self, task: RunningTask) -> Iterator[None]:
+        self._running = task
+        try:
+            yield
         finally:
             # It holds on to all that the task had.
-            self._look = None
-
-    def _begin(self, look: Callable[[], Beat]) -> None:
-        self._look = look
+            self._running = None
 
 
 def reports_of(frames: Sequence[Frame]) -> list[pb.ChainReport]:

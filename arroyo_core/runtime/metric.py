@@ -36,6 +36,8 @@ class Metric:
     per_unit: int
     #: Whether it is a time in microseconds: Prometheus is told how far it is behind the clock.
     is_time: bool
+    #: The name in Prometheus of what it is so far in the running epoch, always a gauge; empty where it is not shown.
+    running: str
 
     def json_value(self, value: Any) -> Any:
         if isinstance(value, float) or (self.per_unit > 1 and value is not None):
@@ -55,10 +57,20 @@ def measured(
     key: str = "",
     per_unit: int = 1,
     is_time: bool = False,
+    running: str = "",
     default: Any = 0,
 ) -> Any:
     """A field of a dataclass that is a metric; `dataclasses.MISSING` as `default` for none."""
-    metric = Metric(help=help, unit=unit, kind=kind, prometheus=prometheus, key=key, per_unit=per_unit, is_time=is_time)
+    metric = Metric(
+        help=help,
+        unit=unit,
+        kind=kind,
+        prometheus=prometheus,
+        key=key,
+        per_unit=per_unit,
+        is_time=is_time,
+        running=running,
+    )
     return dataclasses.field(default=default, metadata={_METRIC: metric})
 
 

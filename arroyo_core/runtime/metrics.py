@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from arroyo_core.runtime.latest import LatestRows
 from arroyo_core.runtime.metric import Kind, measured, metrics_of
 
 #: Warnings beyond this number are dropped; of each topic the last text is kept.
@@ -22,10 +23,20 @@ class OperatorMetrics:
     """What an operator did in an epoch. A new metric is a field that is `measured`, and whoever counts it."""
 
     rows_received: int = measured(
-        "Rows received", unit="rows", kind=Kind.COUNTER, prometheus="arroyo_worker_messages_recv", key="rows_in"
+        "Rows received",
+        unit="rows",
+        kind=Kind.COUNTER,
+        prometheus="arroyo_worker_messages_recv",
+        key="rows_in",
+        running="arroyo_running_messages_recv",
     )
     rows_sent: int = measured(
-        "Rows sent", unit="rows", kind=Kind.COUNTER, prometheus="arroyo_worker_messages_sent", key="rows_out"
+        "Rows sent",
+        unit="rows",
+        kind=Kind.COUNTER,
+        prometheus="arroyo_worker_messages_sent",
+        key="rows_out",
+        running="arroyo_running_messages_sent",
     )
     batches_received: int = measured(
         "Batches received", unit="batches", kind=Kind.COUNTER, prometheus="arroyo_worker_batches_recv"
@@ -34,10 +45,20 @@ class OperatorMetrics:
         "Batches sent", unit="batches", kind=Kind.COUNTER, prometheus="arroyo_worker_batches_sent"
     )
     bytes_received: int = measured(
-        "Bytes received", unit="bytes", kind=Kind.COUNTER, prometheus="arroyo_worker_bytes_recv", key="bytes_in"
+        "Bytes received",
+        unit="bytes",
+        kind=Kind.COUNTER,
+        prometheus="arroyo_worker_bytes_recv",
+        key="bytes_in",
+        running="arroyo_running_bytes_recv",
     )
     bytes_sent: int = measured(
-        "Bytes sent", unit="bytes", kind=Kind.COUNTER, prometheus="arroyo_worker_bytes_sent", key="bytes_out"
+        "Bytes sent",
+        unit="bytes",
+        kind=Kind.COUNTER,
+        prometheus="arroyo_worker_bytes_sent",
+        key="bytes_out",
+        running="arroyo_running_bytes_sent",
     )
     busy_ns: int = measured(
         "Time in the operator",
@@ -45,10 +66,15 @@ class OperatorMetrics:
         kind=Kind.COUNTER,
         prometheus="arroyo_worker_busy_seconds",
         key="busy_s",
+        running="arroyo_running_busy_seconds",
         per_unit=10**9,
     )
     backlog: int = measured(
-        "Rows that a source knows of and has not read", unit="rows", prometheus="arroyo_worker_backlog", key="backlog"
+        "Rows that a source knows of and has not read",
+        unit="rows",
+        prometheus="arroyo_worker_backlog",
+        key="backlog",
+        running="arroyo_running_backlog",
     )
     cache_bytes: int = measured(
         "What the warm cache of the host keeps for the subtask",
@@ -59,6 +85,8 @@ class OperatorMetrics:
     counters: dict[str, int] = field(default_factory=dict)
     #: By topic.
     warnings: dict[str, str] = field(default_factory=dict)
+    #: Where somebody looks at its rows.
+    latest: LatestRows | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def from_values(cls, values: Iterable[int]) -> OperatorMetrics:
@@ -96,11 +124,15 @@ class OperatorMetrics:
         self.rows_received += batch.num_rows
         self.batches_received += 1
         self.bytes_received += batch.nbytes
+        if self.latest is not None and self.latest.is_sink:
+            self.latest.add(batch)
 
     def send(self, batch: pa.RecordBatch) -> None:
         self.rows_sent += batch.num_rows
         self.batches_sent += 1
         self.bytes_sent += batch.nbytes
+        if self.latest is not None and not self.latest.is_sink:
+            self.latest.add(batch)
 
     def count(self, name: str, amount: int) -> None:
         self.counters[name] = self.counters.get(name, 0) + amount

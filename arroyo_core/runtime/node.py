@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ from arroyo_core.runtime.channels import received_frames, sent_frames
 from arroyo_core.runtime.context import RuntimeContext
 from arroyo_core.runtime.exchange import EdgeSender, Receiver, decode_watermark
 from arroyo_core.runtime.frames import Frame, FrameKind, decode_batch
+from arroyo_core.runtime.request import EpochRequest
 from arroyo_core.runtime.sources import SourceNode
 from arroyo_core.runtime.tables import OperatorTables
 from arroyo_core.runtime.watermarks import Channel, Level, WatermarkHolder
@@ -105,6 +106,33 @@ class OperatorNode:
             self._tell(self._watermarks.restate())
         self.chained.restate_watermarks(None if self.source is None else self.source.ctx.levels.output)
 
+    def go_on(self, request: EpochRequest, channels: Mapping[Channel, Level]) -> None:
+        """The driver has asked for the epoch, which has begun already: take what was not known before.
+
+        `channels` are what the senders had come to when it began.
+        """
+        for tables, ctx in zip(self._tables, self.contexts(), strict=True):
+            tables.go_on(request.checkpoints.get(ctx.task_info.operator_id))
+        self.start_compaction(request.epoch)
+        self._watermarks.learn(channels)
+        if self.source is not None and request.stop is not None:
+            self.source.ctx.end_early(request.stop_request or request.barrier)
+
+    @property
+    def channels(self) -> Mapping[Channel, Level]:
+        """What the channels have come to."""
+        return self._watermarks.channels
+
+    @property
+    def may_begin_early(self) -> bool:
+        """Whether rows of the next epoch may come before anybody knows what this one came to; asked at its end."""
+        return self.goes_on and not any(tables.waits_for_others for tables in self._tables)
+
+    def contexts(self) -> list[RuntimeContext]:
+        """Of its operators, in the order of the chain."""
+        source: list[RuntimeContext] = [self.source.ctx] if self.source else []
+        return source + [slot.ctx for slot in self.chained.slots]
+
     @property
     def goes_on(self) -> bool:
         """Whether more is to come for those of its operators that live on; known at the end of an epoch."""
@@ -164,18 +192,28 @@ class OperatorNode:
         if finish_type is SourceFinishType.FINAL:
             self.receive_source_watermark(Watermark.event_time(END_OF_TIME_US))
 
-    def finish(self, barrier: CheckpointBarrier) -> pb.ChainReport:
-        """Everything of this epoch has come: close if the end has come too, checkpoint, and report."""
+    def finish(self, barrier: CheckpointBarrier) -> Callable[[], pb.ChainReport]:
+        """Everything of this epoch has come: close if the end has come too, checkpoint, and send the barrier.
+
+        What it returns is called once, and waits until the state is stored; then it gives the report.
+        """
         self._receiver.check_complete()
         final = self._final()
         if final is not None:
             final = self.chained.on_close(final)
         self.chained.handle_checkpoint(barrier)
         is_last = final is SignalMessage.END_OF_DATA
-        checkpoints = [tables.checkpoint(barrier, is_last=is_last) for tables in self._tables]
+        checkpoints = [tables.begin_checkpoint(barrier, is_last=is_last) for tables in self._tables]
         if final is None:
             self.chained.on_close(None)
-        return self._report(final, checkpoints, self._send_end(final), barrier.epoch)
+        report = self._report(final, self._send_end(final), barrier.epoch)
+
+        def complete() -> pb.ChainReport:
+            for item, checkpoint in zip(report.operators, checkpoints, strict=True):
+                item.checkpoint = checkpoint()
+            return report
+
+        return complete
 
     def _final(self) -> SignalMessage | None:
         if self.source is not None:
@@ -194,11 +232,9 @@ class OperatorNode:
             edge.send_barrier()
         return [sent_frames(slot.sender.finish(final), chain=slot.chain, input=slot.input) for slot in self._senders]
 
-    def _report(
-        self, final: SignalMessage | None, checkpoints: Sequence[bytes], sent: Sequence[pb.SentFrames], epoch: int
-    ) -> pb.ChainReport:
-        contexts: list[RuntimeContext] = [self.source.ctx] if self.source else []
-        contexts += [slot.ctx for slot in self.chained.slots]
+    def _report(self, final: SignalMessage | None, sent: Sequence[pb.SentFrames], epoch: int) -> pb.ChainReport:
+        """All but the checkpoints."""
+        contexts = self.contexts()
         for ctx in contexts:
             ctx.is_closed = final is SignalMessage.END_OF_DATA
         if self.source is None:
@@ -206,21 +242,20 @@ class OperatorNode:
         report = pb.ChainReport(
             chain=self.chain.id, subtask=self.subtask, attempt=self._attempt, epoch=epoch, sent=sent
         )
-        for ctx, checkpoint in zip(contexts, checkpoints, strict=True):
-            report.operators.append(_operator_report(ctx, checkpoint))
+        report.operators.extend(_operator_report(ctx) for ctx in contexts)
         if self.source is not None and self.source.finish_type is not None:
             report.operators[0].finish_type = self.source.finish_type
         report.received.extend(received_frames(self._receiver.inboxes))
         return report
 
 
-def _operator_report(ctx: RuntimeContext, checkpoint: bytes) -> pb.OperatorReport:
+def _operator_report(ctx: RuntimeContext) -> pb.OperatorReport:
     metrics = ctx.metrics
     return pb.OperatorReport(
         operator_id=ctx.task_info.operator_id,
         metrics=metrics.values(),
         counters=metrics.counters,
         warnings=[pb.OperatorWarning(topic=topic, text=text) for topic, text in metrics.warnings.items()],
-        checkpoint=checkpoint,
         levels=levels_message(ctx.levels),
+        latest=metrics.latest.encode() if metrics.latest is not None else b"",
     )

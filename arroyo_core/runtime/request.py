@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import TYPE_CHECKING
 
-from arroyo_core.api import CheckpointBarrier, Clock, CommitToken, StopRequest
+from arroyo_core.api import CheckpointBarrier, Clock, CommitToken, GivenRows, StopRequest
 from arroyo_core.pipeline.plan import Plan
 from arroyo_core.plugin import PluginSet
 from arroyo_core.runtime.carry import Carried
 from arroyo_core.runtime.context import Budget
 from arroyo_core.runtime.events import StopMode
-from arroyo_core.runtime.heartbeats import Beat
+from arroyo_core.runtime.showing import Show
 from arroyo_core.state import WarmCache
 
 if TYPE_CHECKING:
+    from arroyo_core.runtime.confirmation import Confirmation
     from arroyo_core.runtime.residents import Residents
+    from arroyo_core.runtime.running import RunningTask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +57,22 @@ class EpochRequest:
     plugins: Callable[[], PluginSet] | None = None
     clock: Clock | None = None
 
+    def following(self, *, keep: int, timestamp_us: int) -> EpochRequest:
+        """The epoch after this one, as far as it is known before this one has ended."""
+        return replace(
+            self,
+            epoch=self.epoch + 1,
+            min_epoch=first_kept(self.epoch + 1, keep),
+            timestamp_us=timestamp_us,
+            is_first=False,
+            checkpoints={},
+            carried={},
+        )
+
+    def follows(self, last: CommitToken) -> bool:
+        """Whether the epoch begins with what that one left: the same driver goes on, and has not gone back."""
+        return self.token == replace(last, epoch=last.epoch + 1) and not self.is_first
+
     @property
     def barrier(self) -> CheckpointBarrier:
         return CheckpointBarrier(
@@ -83,8 +102,9 @@ class TaskEnvironment:
     is_last_attempt: bool = True
     #: Whether work may go on in threads beside the task; without, all calls to storage have one order.
     is_concurrent: bool = False
-    #: Is given, when the task begins, a function that says where it is: for whoever runs tasks in the driver's process.
-    on_begin: Callable[[Callable[[], Beat]], None] | None = None
+    #: Is given the task, and entered while it runs: for whoever can tell the driver where the task is. Without, a task
+    #: that may have threads leaves heartbeats beside the checkpoints.
+    watch: Callable[[RunningTask], AbstractContextManager[None]] | None = None
     #: What this host keeps of state that it has written or read; without, all is read from storage.
     cache: WarmCache | None = None
     #: What reads and writes several files of state at once; without, the threads of the process.
@@ -93,6 +113,19 @@ class TaskEnvironment:
     abandoned: Event | None = None
     #: The operators that live on from epoch to epoch; without, all are made again for each.
     residents: Residents | None = None
+    #: Of an epoch that has begun before the driver asked for it: says when it has.
+    confirmation: Confirmation | None = None
+    #: Is called when the wave has sent its barrier, if the next epoch may begin there.
+    on_barrier: Callable[[], None] | None = None
+    #: The rows that come with the run, by source.
+    given: Mapping[str, GivenRows] = field(default_factory=dict, repr=False)
+    #: Brings text to the driver's standard output at once; without, nothing is shown before the commit.
+    show: Show | None = None
+
+
+def first_kept(epoch: int, keep: int) -> int:
+    """The oldest epoch whose checkpoint is kept beside that of `epoch`."""
+    return max(1, epoch + 1 - keep)
 
 
 def source_budget(plan: Plan, *, interval_ms: int | None, rows: int | None, max_bytes: int | None) -> Budget:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -12,6 +12,7 @@ from arroyo_core.api import CommitToken, ConstructedOperator, SourceCollector, W
 from arroyo_core.runtime.context import RuntimeContext
 from arroyo_core.runtime.request import EpochRequest
 from arroyo_core.runtime.tables import OperatorTables
+from arroyo_core.runtime.watermarks import Channel, Level
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +41,8 @@ class Residents:
 
     def __init__(self) -> None:
         self._residents: dict[str, Resident] = {}
+        #: What the channels of each chain had come to, by its id.
+        self.channels: Mapping[int, Mapping[Channel, Level]] = {}
         self._last: CommitToken | None = None
 
     def take(self, request: EpochRequest) -> Mapping[str, Resident]:
@@ -47,25 +50,25 @@ class Residents:
 
         They come back with `keep`. Those of an epoch that fails are dropped without a word, as operators always are.
         """
-        if self._last is None or not _follows(request, self._last):
+        if self._last is None or not request.follows(self._last):
             self.close()
         found, self._residents, self._last = self._residents, {}, None
         return found
 
-    def keep(self, residents: Mapping[str, Resident], token: CommitToken) -> None:
+    def keep(
+        self,
+        residents: Mapping[str, Resident],
+        token: CommitToken,
+        channels: Mapping[int, Mapping[Channel, Level]],
+    ) -> None:
         """They have come to the end of the epoch of `token`."""
-        self._residents, self._last = dict(residents), token
+        self._residents, self._last, self.channels = dict(residents), token, channels
 
     def close(self) -> None:
         """End the lives of those that are here."""
         found, self._residents, self._last = self._residents, {}, None
         for resident in found.values():
             resident.close()
-
-
-def _follows(request: EpochRequest, last: CommitToken) -> bool:
-    """Whether the epoch begins with what the last one left: the same driver goes on, and has not gone back."""
-    return request.token == replace(last, epoch=last.epoch + 1) and not request.is_first
 
 
 class _Nobody(SourceCollector):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, replace
 from typing import Any
 
 from arroyo_core.api import END_OF_TIME_US
@@ -20,10 +20,15 @@ from arroyo_core.state.protocol import referenced_sizes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochResult:
-    """An accepted epoch."""
+    """An accepted epoch; or one that runs, as far as it has come."""
 
     epoch: int = measured(
-        "The last committed epoch", unit="number", prometheus="arroyo_epoch", key="epoch", default=MISSING
+        "The last committed epoch",
+        unit="number",
+        prometheus="arroyo_epoch",
+        key="epoch",
+        running="arroyo_running_epoch",
+        default=MISSING,
     )
     #: From its start until it was accepted.
     duration_s: float = measured(
@@ -31,13 +36,20 @@ class EpochResult:
         unit="seconds",
         prometheus="arroyo_epoch_seconds",
         key="duration_s",
+        running="arroyo_running_seconds",
         default=MISSING,
     )
     #: Summed over subtasks, by operator id, in the order of the plan.
     operators: Mapping[str, OperatorMetrics]
     #: By operator id and subtask.
     subtasks: Mapping[tuple[str, int], OperatorMetrics]
-    source_rows: int = measured("Rows read by the sources", unit="rows", key="source_rows", default=MISSING)
+    source_rows: int = measured(
+        "Rows read by the sources",
+        unit="rows",
+        key="source_rows",
+        running="arroyo_running_source_rows",
+        default=MISSING,
+    )
     #: The least event-time watermark of the sinks; None where there is none.
     watermark_us: int | None = measured(
         "How far event time is behind the clock",
@@ -79,6 +91,8 @@ class EpochResult:
     operator_state_bytes: Mapping[str, int] = field(default_factory=dict)
     #: By operator id: the least last event-time watermark of its subtasks; absent until all have one, and at the end.
     operator_watermarks_us: Mapping[str, int] = field(default_factory=dict)
+    #: By operator id: the last rows of each subtask, as Arrow IPC, of the nodes that somebody looks at.
+    latest: Mapping[str, Sequence[bytes]] = field(default_factory=dict, repr=False)
 
     def busy_shares(self) -> dict[str, float]:
         """By operator id: the part of the epoch that its busiest subtask spent in it, for which the others wait."""
@@ -132,6 +146,8 @@ class JobResult:
         key="source_rows",
     )
     operators: dict[str, OperatorMetrics] = field(default_factory=dict)
+    #: Of the job as it runs, with nodes that it had only with another parallelism; set by the job.
+    plan: Plan | None = field(default=None, repr=False, compare=False)
     is_finished: bool = False
     resumed_from: int = measured(
         "The epoch of an earlier run that this one went on from; 0 for a fresh start", unit="number", key="resumed_from"
@@ -149,6 +165,12 @@ class JobResult:
         prometheus="arroyo_generation",
         key="generation",
     )
+    parallelism: int = measured(
+        "Subtasks of the widest wave; 0 before the driver has started",
+        unit="subtasks",
+        prometheus="arroyo_parallelism",
+        key="parallelism",
+    )
     #: None before the driver has started.
     committed_us: int | None = measured(
         "How long ago the last epoch was committed, or the driver started if there was none",
@@ -160,8 +182,12 @@ class JobResult:
     )
     #: Why the job went back to its last checkpoint most lately.
     last_error: str = ""
+    #: Spark's own pages, where it has any that this driver knows of.
+    spark_ui: str = ""
     #: When the driver last did anything, by the monotonic clock.
     active_s: float = field(default_factory=time.monotonic)
+    #: What the running epoch has come to so far; None where nobody tells, or it has not run for long.
+    look: Callable[[], EpochResult | None] = field(default=lambda: None, repr=False, compare=False)
 
     def add(self, result: EpochResult) -> None:
         self.epochs += 1
@@ -176,42 +202,58 @@ def epoch_result(
     plan: Plan, checkpoint: CheckpointMetadata, reports: Iterable[pb.ChainReport], *, duration_s: float
 ) -> EpochResult:
     """What the reports of an accepted epoch, and the checkpoint made of them, come to."""
-    operators = {operator_id: OperatorMetrics() for operator_id in plan.nodes}
-    subtasks: dict[tuple[str, int], OperatorMetrics] = {}
-    source_rows = 0
-    watermarks = []
-    by_operator: dict[str, list[int | None]] = defaultdict(list)
-    for report in reports:
-        for item in report.operators:
-            metrics = _metrics(item)
-            by_operator[item.operator_id].append(_watermark_us(item))
-            subtasks[item.operator_id, report.subtask] = metrics
-            operators[item.operator_id].add(metrics)
-            if item.finish_type:
-                source_rows += metrics.rows_sent
-        last_us = _watermark_us(report.operators[-1])
-        if not report.sent and last_us is not None and last_us < END_OF_TIME_US:
-            watermarks.append(last_us)
-    return EpochResult(
-        epoch=checkpoint.epoch,
-        duration_s=duration_s,
-        operators=operators,
-        subtasks=subtasks,
-        source_rows=source_rows,
-        watermark_us=min(watermarks, default=None),
+    counted = running_result(plan, checkpoint.epoch, reports, duration_s=duration_s)
+    return replace(
+        counted,
         is_final=checkpoint.is_final,
         checkpoint_bytes=sum(operator.bytes for operator in checkpoint.operators),
         state_bytes=sum(referenced_sizes(checkpoint).values()),
         checkpoint_s=max(
             ((operator.finish_time_us - operator.start_time_us) / 1e6 for operator in checkpoint.operators), default=0.0
         ),
-        backlog=sum(metrics.backlog for metrics in operators.values()),
         operator_state_bytes=operator_state_bytes(checkpoint),
+    )
+
+
+def running_result(plan: Plan, epoch: int, reports: Iterable[pb.ChainReport], *, duration_s: float) -> EpochResult:
+    """What an epoch has come to so far, by reports of those chains and subtasks that have said anything."""
+    operators = {operator_id: OperatorMetrics() for operator_id in plan.nodes}
+    subtasks: dict[tuple[str, int], OperatorMetrics] = {}
+    sources = plan.nodes.keys() - {edge.target for edge in plan.edges}
+    sinks = plan.nodes.keys() - {edge.source for edge in plan.edges}
+    source_rows = 0
+    watermarks = []
+    by_operator: dict[str, list[int | None]] = defaultdict(list)
+    latest: dict[str, list[bytes]] = defaultdict(list)
+    for report in reports:
+        for item in report.operators:
+            metrics = _metrics(item)
+            by_operator[item.operator_id].append(_watermark_us(item))
+            subtasks[item.operator_id, report.subtask] = metrics
+            operators[item.operator_id].add(metrics)
+            if item.latest:
+                latest[item.operator_id].append(item.latest)
+            if item.operator_id in sources:
+                source_rows += metrics.rows_sent
+        last_us = _watermark_us(report.operators[-1])
+        is_sink = report.operators[-1].operator_id in sinks
+        if is_sink and last_us is not None and last_us < END_OF_TIME_US:
+            watermarks.append(last_us)
+    return EpochResult(
+        epoch=epoch,
+        duration_s=duration_s,
+        operators=operators,
+        subtasks=subtasks,
+        source_rows=source_rows,
+        watermark_us=min(watermarks, default=None),
+        is_final=False,
+        backlog=sum(metrics.backlog for metrics in operators.values()),
         operator_watermarks_us={
             operator_id: least
             for operator_id, times in by_operator.items()
             if None not in times and (least := min(time for time in times if time is not None)) < END_OF_TIME_US
         },
+        latest=latest,
     )
 
 

@@ -75,6 +75,13 @@ class SourceNode:
         self._thread = threading.Thread(target=self._run, args=(events,), name=name, daemon=True)
         self._thread.start()
 
+    def end_gracefully(self) -> None:
+        """The job stops with this epoch, which was not known yet when the source ended it: now its life ends, too."""
+        if self.finish_type is SourceFinishType.CHECKPOINTED:
+            self.finish_type = SourceFinishType.GRACEFUL
+            with self._boundary:
+                self.source.on_close(self.ctx)
+
     def stop(self, grace_s: float) -> None:
         """Called when the task is over, in whatever way: the source is asked to end, and waited for a while.
 

@@ -67,10 +67,15 @@ class DriverStatus(msgspec.Struct, frozen=True, kw_only=True):
     ending: Ending | None = None
     #: Why it failed, or went back to its last checkpoint most lately.
     error: str = ""
+    #: Spark's own pages; empty where nobody knows any.
+    spark_ui: str = ""
     #: The metrics of the job, and of its last committed epoch with its operators, by their keys in JSON.
     metrics: dict[str, Any] = {}
     epoch: dict[str, Any] | None = None
     operators: dict[str, dict[str, Any]] = {}
+    #: The epoch that runs, and its operators, as far as they have come; None where nobody tells.
+    running: dict[str, Any] | None = None
+    running_operators: dict[str, dict[str, Any]] = {}
 
 
 class StatusWriter:
@@ -104,6 +109,13 @@ class StatusWriter:
             self._thread.join()
         self._write(job, ending=_ending(job, error), error=str(error) if error is not None else "")
 
+    def hand_over(self) -> None:
+        """The job goes on under another generation, which has a status of its own: this one has no last word."""
+        self._is_over.set()
+        if self._thread is not None:
+            self._thread.join()
+        self._job = None
+
     def watch(self, job: JobResult) -> None:
         """The job is about to run: it may have claimed its state, and fail before it starts."""
         self._job = job
@@ -133,6 +145,7 @@ class StatusWriter:
         if not self._claim or self._read_claim(job) != self._claim:
             return
         last = self._last
+        running = job.look() if ending is None else None
         status = DriverStatus(
             job=self._job_id,
             generation=job.generation,
@@ -145,9 +158,12 @@ class StatusWriter:
             beat_s=self._beat_s,
             ending=ending,
             error=error or job.last_error,
+            spark_ui=job.spark_ui,
             metrics=json_values(job),
             epoch=last.summary() if last is not None else None,
             operators=_operators(last) if last is not None else {},
+            running=running.summary() if running is not None else None,
+            running_operators=running.operator_summaries() if running is not None else {},
         )
         path = paths.driver_status(self._job_id, job.generation)
         try:

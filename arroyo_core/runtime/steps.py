@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from arroyo_core.api import Clock, SourceFinishType
+from arroyo_core.api import Clock
 from arroyo_core.errors import ExchangeError, StateError
 from arroyo_core.pipeline.plan import Plan
 from arroyo_core.plugin import PluginSet
@@ -21,7 +21,7 @@ from arroyo_core.proto.state_pb2 import (
     OperatorCheckpointMetadata,
     SubtaskCheckpointMetadata,
 )
-from arroyo_core.runtime.acceptance import accept
+from arroyo_core.runtime.acceptance import accept, is_last
 from arroyo_core.runtime.carry import CARRIED, carried_of, carried_state, restore_carried
 from arroyo_core.runtime.clocks import DriverClock
 from arroyo_core.runtime.commit import commit_epoch
@@ -35,7 +35,7 @@ from arroyo_core.runtime.events import (
     RunEpoch,
 )
 from arroyo_core.runtime.metrics import OperatorMetrics
-from arroyo_core.runtime.request import EpochRequest, source_budget
+from arroyo_core.runtime.request import EpochRequest, first_kept, source_budget
 from arroyo_core.runtime.results import EpochResult, epoch_result
 from arroyo_core.runtime.start import Start, StartOptions, resolve_start
 from arroyo_core.runtime.udf_changes import record_udfs
@@ -103,7 +103,6 @@ class JobSteps:
         #: What the next epoch builds on: the last accepted one, published or not.
         self._base: CheckpointMetadata | None = None
         self._epochs: dict[int, _Epoch] = {}
-        #: The last epoch that this driver knows to be published.
         self._reached = 0
         #: Whether an epoch of this driver was accepted.
         self._has_run = False
@@ -113,6 +112,11 @@ class JobSteps:
         self.doing = ""
         self._collectable: CheckpointMetadata | None = None
         self._collected_to = 0
+
+    @property
+    def reached(self) -> int:
+        """The last epoch that this driver knows to be published."""
+        return self._reached
 
     def restore(self) -> Restored:
         """Take the job over, if this driver has not yet, and complete a commit that was interrupted."""
@@ -147,7 +151,7 @@ class JobSteps:
             self._check_turn(request.epoch)
             raise
         accepted_s = time.monotonic()
-        is_final = _is_final(reports)
+        is_final = is_last(reports)
         checkpoint = self._checkpoint(request, reports, is_final=is_final)
         duration_s = accepted_s - started_s
         result = epoch_result(self._plan, checkpoint, reports, duration_s=duration_s)
@@ -203,7 +207,7 @@ class JobSteps:
         base = self._base or CheckpointMetadata()
         return EpochRequest(
             epoch=instruction.epoch,
-            min_epoch=max(1, instruction.epoch + 1 - spec.keep),
+            min_epoch=first_kept(instruction.epoch, spec.keep),
             timestamp_us=self._clock.now_us(),
             budget=source_budget(self._plan, interval_ms=instruction.source_ms, rows=spec.rows, max_bytes=spec.bytes),
             storage_url=self._backend.storage.url,
@@ -311,8 +315,3 @@ def _merge(reports: Sequence[pb.ChainReport]) -> list[OperatorCheckpointMetadata
     for operator in merged:
         operator.backlog = backlogs[operator.operator_metadata.operator_id]
     return merged
-
-
-def _is_final(reports: Sequence[pb.ChainReport]) -> bool:
-    finish_types = [item.finish_type for report in reports for item in report.operators if item.finish_type]
-    return all(finish_type == SourceFinishType.FINAL for finish_type in finish_types)

@@ -27,6 +27,10 @@ class StopSignal:
     def is_requested(self) -> bool:
         return self._mode is not None
 
+    @property
+    def mode(self) -> StopMode | None:
+        return self._mode
+
     def request(self, mode: StopMode = StopMode.CHECKPOINT) -> None:
         """May be called twice: a second request counts if it is more urgent."""
         self._mode = mode
@@ -58,9 +62,12 @@ class StopFile:
     def write(self, mode: StopMode) -> None:
         self._storage.write(self._path, mode.encode())
 
-    def end_epoch(self) -> None:
-        """Have the sources end the running epoch; a wish that somebody has left there stays as it is."""
-        self._storage.put_if_absent(self._path, StopMode.CHECKPOINT.encode())
+    def end_epoch(self, *, is_stop: bool = True) -> None:
+        """Have the sources end the running epoch; a wish that somebody has left there stays as it is.
+
+        Without `is_stop` the job itself is not asked for anything.
+        """
+        self._storage.put_if_absent(self._path, StopMode.CHECKPOINT.encode() if is_stop else b"end")
 
     def read(self) -> StopMode | None:
         """None also where storage cannot be asked now: the next look will tell."""

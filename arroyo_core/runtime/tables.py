@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 
 from arroyo_core.api import (
@@ -41,20 +41,33 @@ class OperatorTables:
         if self._has_tables:
             self.manager.go_on(OperatorCheckpointMetadata.FromString(checkpoint or b""))
 
+    def begin_early(self) -> None:
+        """Be open for rows of one more epoch before it is known what the last one came to; `go_on` comes later."""
+        self.manager.begin_early()
+
+    @property
+    def waits_for_others(self) -> bool:
+        """Whether the next epoch cannot begin before it is known what other subtasks have written in this one."""
+        return self.manager.waits_for_others
+
     def checkpoint(self, barrier: CheckpointBarrier, *, is_last: bool = False) -> bytes:
         """Write this epoch's change; returns the metadata to report, nothing for an operator without tables.
 
         With `is_last` all input has ended: no later epoch needs the tables.
         """
+        return self.begin_checkpoint(barrier, is_last=is_last)()
+
+    def begin_checkpoint(self, barrier: CheckpointBarrier, *, is_last: bool = False) -> Callable[[], bytes]:
+        """Take this epoch's change; what it returns waits until all is stored, and gives what `checkpoint` does."""
         if not self._has_tables:
-            return b""
+            return lambda: b""
         watermark = self.ctx.last_present_watermark() if self.ctx is not None else None
-        metadata = self.manager.checkpoint(
+        complete = self.manager.begin_checkpoint(
             barrier.epoch, barrier.min_epoch, watermark, barrier.then_stop, is_last=is_last
         )
         if self.ctx is not None:
             self.ctx.metrics.cache_bytes = self.manager.cache_bytes()
-        return metadata.SerializeToString()
+        return lambda: complete().SerializeToString()
 
 
 class TableOpener:
@@ -83,10 +96,6 @@ class TableOpener:
         self._is_first = is_first
         self._is_sealed = is_sealed
 
-    def checkpoint_of(self, operator_id: str) -> bytes | None:
-        """The operator's part of the last checkpoint."""
-        return self._checkpoints.get(operator_id)
-
     def open(
         self,
         operator: ArrowOperator | SourceOperator,
@@ -97,7 +106,7 @@ class TableOpener:
     ) -> OperatorTables:
         """With `lives_on` they may go on after a checkpoint."""
         tables = declared_tables(operator, inputs)
-        data = self.checkpoint_of(task.operator_id)
+        data = self._checkpoints.get(task.operator_id)
         checkpoint = OperatorCheckpointMetadata.FromString(data) if data else None
         manager = TableManager.open(
             task_info=task,

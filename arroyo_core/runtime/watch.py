@@ -14,9 +14,12 @@ from types import TracebackType
 
 from arroyo_core.api.units import format_duration_us
 from arroyo_core.errors import ArroyoError, Domain, RetryHint, StateError
+from arroyo_core.pipeline.plan import Plan
 from arroyo_core.runtime.events import EpochSeen
-from arroyo_core.runtime.heartbeats import Heartbeats, describe, fingerprint
+from arroyo_core.runtime.heartbeats import Beat, Heartbeats, describe, fingerprint
 from arroyo_core.runtime.job_threads import start_job_thread
+from arroyo_core.runtime.results import EpochResult, running_result
+from arroyo_core.runtime.running import Telling
 from arroyo_core.runtime.steps import EpochExecutor
 
 logger = logging.getLogger(__name__)
@@ -42,6 +45,7 @@ class EpochWatch:
         self._is_over = threading.Event()
         #: The running epoch, and when it began; replaced as one.
         self._running: tuple[int, float] | None = None
+        #: Whether files may be there to delete.
         self._has_looked = False
 
     def begin(self, epoch: int) -> None:
@@ -62,17 +66,33 @@ class EpochWatch:
             with contextlib.suppress(StateError):
                 self._heartbeats.clear()
 
+    def counted(self, plan: Plan) -> EpochResult | None:
+        """What the running epoch has come to so far; None where nobody tells, or it has not run for long."""
+        running = self._running
+        if running is None or not isinstance(self._executor, Telling):
+            return None
+        epoch, since_s = running
+        reports = self._executor.running.reports(epoch)
+        if not reports:
+            return None
+        return running_result(plan, epoch, reports, duration_s=time.monotonic() - since_s)
+
     def _run(self) -> None:
         while not self._is_over.wait(self._period_s):
             running = self._running
             if running is not None and time.monotonic() - running[1] >= self._period_s:
-                self._has_looked = True
                 self._look(running[0])
+
+    def _beats(self, epoch: int) -> list[Beat]:
+        if isinstance(self._executor, Telling):
+            return self._executor.running.beats(epoch)
+        self._has_looked = True
+        return self._heartbeats.read(epoch)
 
     def _look(self, epoch: int) -> None:
         try:
             tasks = self._executor.progress()
-            beats = self._heartbeats.read(epoch)
+            beats = self._beats(epoch)
         except Exception as error:
             # Spark or the store does not answer now: nobody can say that nothing moves.
             logger.debug("nobody can tell how far the epoch is: %s", error)

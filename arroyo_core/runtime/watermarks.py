@@ -148,6 +148,18 @@ class WatermarkHolder:
         self._bind(channel)
         return self._merge()
 
+    def learn(self, restored: Mapping[Channel, Level]) -> None:
+        """Take the levels at the end of the last epoch, where only what had come was known when this one began.
+
+        Channels tell all but how far others have come from which a sender's level was merged, and that counts only
+        where all channels are idle or at their end: so it is learned before any of them delivers its barrier.
+        """
+        for channel, level in restored.items():
+            known = self._channels[channel]
+            self._channels[channel] = known.with_furthest(_latest_us((known.reached_us, level.reached_us)))
+            self._furthest_us = _latest_us((self._furthest_us, level.reached_us))
+        self._merged = self._merged.with_furthest(self._furthest_us)
+
     def restate(self) -> Sequence[Watermark]:
         """What the merged watermark does, if the restored channels come to another one than `merged`."""
         return self._merge()

@@ -10,26 +10,27 @@ from contextlib import AbstractContextManager, nullcontext
 
 import pyarrow as pa
 
+from arroyo_core.api import SourceFinishType
 from arroyo_core.errors import ArroyoError, OperatorError, RetryHint, error_domain, retry_hint
 from arroyo_core.pipeline.plan import Plan
 from arroyo_core.proto import exchange_pb2 as pb
-from arroyo_core.runtime.assembly import WaveAssembly
+from arroyo_core.runtime.assembly import WaveAssembly, channel_levels
+from arroyo_core.runtime.confirmation import RunAbandonedError
 from arroyo_core.runtime.context import RuntimeContext
 from arroyo_core.runtime.frames import DRIVER_CHAIN, Frame, FrameKind, FrameWriter
 from arroyo_core.runtime.heartbeats import Beat, Heart
 from arroyo_core.runtime.node import OperatorNode
 from arroyo_core.runtime.request import EpochRequest, TaskEnvironment
-from arroyo_core.runtime.sources import SourceEvent, SourceQueue, source_queue, stop_sources
+from arroyo_core.runtime.running import counted_so_far
+from arroyo_core.runtime.sources import SourceEvent, SourceNode, SourceQueue, source_queue, stop_sources
 from arroyo_core.state import get_storage_provider, paths
 
 #: How often a task whose operators ask for no ticks looks up from waiting.
 _IDLE_WAIT_S = 1.0
 #: How often one of a worker that lives on looks whether its run was given up.
 _LIVE_WAIT_S = 0.05
-
-
-class RunAbandonedError(BaseException):
-    """The run is given up; not an Exception, so that no operator catches it by accident."""
+#: What comes along a channel behind its last row.
+_LAST_KINDS = (FrameKind.END_OF_DATA, FrameKind.STOP, FrameKind.BARRIER)
 
 
 def run_wave(
@@ -70,6 +71,8 @@ class _WaveTask:
         self._plan = plan
         self._wave = wave
         self._abandoned = environment.abandoned
+        #: None once the driver has asked for the epoch.
+        self._confirmation = environment.confirmation
         self._writer = FrameWriter(near=environment.partition if self._is_live else None)
         assembly = WaveAssembly(plan, wave, request, environment, self._writer)
         self._stopwatch = assembly.stopwatch
@@ -85,41 +88,85 @@ class _WaveTask:
         return self._abandoned is not None
 
     def run(self, frames: Iterable[Frame | None]) -> Iterator[Frame]:
-        if self._environment.on_begin is not None:
-            self._environment.on_begin(self.beat)
-        with self._heart():
-            yield from self._run(frames)
+        try:
+            with self._heart():
+                yield from self._run(frames)
+        except (RunAbandonedError, GeneratorExit):
+            self._close_residents()
+            raise
 
     def _run(self, frames: Iterable[Frame | None]) -> Iterator[Frame]:
         for node in self._nodes:
             node.on_start()
-            if self._environment.is_concurrent:
+            if self._environment.is_concurrent and self._confirmation is None:
                 node.start_compaction(self._request.epoch)
         for node in self._nodes:
             node.restate_watermarks()
         yield from self._run_sources()
         yield from self._run_frames(frames)
+        self._confirm()
+        if self._environment.confirmation is not None and self._request.stop_request is not None:
+            for source in self._sources():
+                source.end_gracefully()
         self._is_ending = True
         # Topological order: what a chain emits at its barrier reaches its consumers before theirs.
+        reports = []
         for node in self._nodes:
             self._steps += 1
-            report = node.finish(self._request.barrier)
+            reports.append(node.finish(self._request.barrier))
             yield from self._writer.drain()
-            yield _report_frame(report, self._environment)
         self._keep_residents()
+        # The waves behind this one, and the next epoch, do not wait for storage.
+        for complete in reports:
+            self._steps += 1
+            yield _report_frame(complete(), self._environment)
+
+    def _confirm(self) -> None:
+        """Wait until the driver asks for the epoch, where it has begun before that, and take what it says."""
+        if self._confirmation is None:
+            return
+        self._request = self._confirmation.wait()
+        self._confirmation = None
+        for node in self._nodes:
+            node.go_on(self._request, channel_levels(self._plan, node.chain, node.subtask, self._request))
+
+    def _look_for_confirmation(self) -> None:
+        if self._confirmation is not None and self._confirmation.is_here:
+            self._confirm()
 
     def _keep_residents(self) -> None:
         if self._environment.residents is None:
             return
         going_on = {node_id for node in self._nodes if node.goes_on for node_id in node.chain.nodes}
         found = {node_id: resident for node_id, resident in self._residents.items() if node_id in going_on}
-        self._environment.residents.keep(found, self._request.token)
+        channels = {node.chain.id: node.channels for node in self._nodes}
+        self._environment.residents.keep(found, self._request.token, channels)
+        self._residents = {}
+        all_nodes = {node_id for node in self._nodes for node_id in node.chain.nodes}
+        if (
+            self._environment.on_barrier is not None
+            and found.keys() == all_nodes
+            and self._request.stop is None
+            and all(node.may_begin_early for node in self._nodes)
+        ):
+            self._environment.on_barrier()
+
+    def _close_residents(self) -> None:
+        """Those that live on would be closed with the worker, if they were not in use here."""
+        ended = [source.ctx for source in self._sources() if source.finish_type is SourceFinishType.CHECKPOINTED]
+        for resident in self._residents.values():
+            # A source that was interrupted has closed itself.
+            if resident.constructed.source is None or resident.ctx in ended:
+                resident.close()
+
+    def _sources(self) -> list[SourceNode]:
+        return [node.source for node in self._nodes if node.source is not None]
 
     def beat(self) -> Beat:
         """Where the task is; called from another thread."""
         contexts = list(self._contexts())
         rows = sum(ctx.metrics.rows_received + ctx.metrics.rows_sent for ctx in contexts)
-        looks = sum(node.source.ctx.looks for node in self._nodes if node.source is not None)
+        looks = sum(source.ctx.looks for source in self._sources())
         return Beat(
             epoch=self._request.epoch,
             wave=self._wave,
@@ -137,18 +184,21 @@ class _WaveTask:
                 return f"in operator {ctx.task_info.operator_id!r}"
         if self._is_ending:
             return "writing its checkpoint"
-        sources = [node.source for node in self._nodes if node.source is not None]
-        waited = [source.ctx.task_info.operator_id for source in sources if source.finish_type is None]
+        waited = [source.ctx.task_info.operator_id for source in self._sources() if source.finish_type is None]
         return f"waiting for source {', '.join(map(repr, waited))}" if waited else "reading rows of the wave before"
 
     def _contexts(self) -> Iterator[RuntimeContext]:
         for node in self._nodes:
-            if node.source is not None:
-                yield node.source.ctx
-            yield from (slot.ctx for slot in node.chained.slots)
+            yield from node.contexts()
+
+    def counted(self) -> list[pb.ChainReport]:
+        """What its chains have counted so far; called from another thread."""
+        return counted_so_far(self._nodes, self._request.epoch)
 
     def _heart(self) -> AbstractContextManager[None]:
         request = self._request
+        if self._environment.watch is not None:
+            return self._environment.watch(self)
         if request.beat_ms is None or not self._environment.is_concurrent:
             return nullcontext()
         subtask = self._environment.partition
@@ -173,6 +223,7 @@ class _WaveTask:
             stop_sources(sources)
 
     def _next_event(self, events: SourceQueue) -> SourceEvent | None:
+        self._look_for_confirmation()
         self._ticker.tick_if_due()
         if self._abandoned is None:
             return _get(events, self._ticker.wait_s())
@@ -182,6 +233,9 @@ class _WaveTask:
         if event is None:
             # There is nothing else to do, and somebody who waits for these rows.
             self._flush()
+            if not self._writer.is_empty:
+                # Those frames go first: nobody waits for a source with them in hand.
+                return None
             event = _get(events, min(_LIVE_WAIT_S, self._ticker.wait_s()))
         return event
 
@@ -205,6 +259,7 @@ class _WaveTask:
     def _run_frames(self, frames: Iterable[Frame | None]) -> Iterator[Frame]:
         nodes = {node.chain.id: node for node in self._nodes}
         for frame in frames:
+            self._look_for_confirmation()
             if frame is None:
                 self._ticker.tick_if_due()
                 self._flush()
@@ -212,6 +267,8 @@ class _WaveTask:
                 continue
             self._steps += 1
             if frame.chain in nodes:
+                if frame.kind in _LAST_KINDS:
+                    self._confirm()
                 self._ticker.tick_if_due()
                 nodes[frame.chain].receive(frame)
                 yield from self._writer.drain()

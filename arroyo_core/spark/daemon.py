@@ -21,6 +21,14 @@ from arroyo_core.state.seals import SEAL_VARIABLES
 
 #: What Spark starts; it comes to `main` below where the driver has no daemon ready.
 MODULE = "arroyo_core.spark.daemon_entry"
+#: pyarrow imports pandas for the first array that it makes of Python's values.
+_ALWAYS = (
+    "pyspark.worker",
+    "arroyo_core.spark.worker",
+    "arroyo_core.spark.live",
+    "arroyo_core.state.local_storage",
+    "pandas",
+)
 _PRELOAD_VARIABLE = "ARROYO_PRELOAD"
 #: Where Spark lets its daemon make a socket, if it is to make one at all.
 _SOCKETS_VARIABLE = "PYTHON_WORKER_FACTORY_SOCK_DIR"
@@ -29,6 +37,9 @@ _SOCKETS_VARIABLE = "PYTHON_WORKER_FACTORY_SOCK_DIR"
 #: itself, the C library returns arrays of half a megabyte to the system when they are let go, and up to a third of the
 #: time goes into getting them again.
 _MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(8 * 2**20), "MALLOC_TRIM_THRESHOLD_": str(16 * 2**20)}
+
+#: Spark has closed its end.
+_CLOSED = (BrokenPipeError, ConnectionResetError)
 
 
 def daemon_environment() -> dict[str, str]:
@@ -49,8 +60,7 @@ def daemon_environment() -> dict[str, str]:
 
 def preload(names: Iterable[str]) -> None:
     """Import what tasks will import; what cannot be imported is theirs to report."""
-    # pyarrow imports pandas for the first array that it makes of Python's values.
-    for name in ("pyspark.worker", "arroyo_core.spark.worker", "pandas", *names):
+    for name in (*_ALWAYS, *names):
         # Whatever a plugin raises: without the daemon there is no task, and no report of it.
         with contextlib.suppress(Exception, SystemExit):
             importlib.import_module(name)
@@ -79,12 +89,24 @@ def ending_quietly(worker: Callable[[Any, bool], int]) -> Callable[[Any, bool], 
     """A worker that ends without a traceback when Spark has closed its socket: nobody waits for an answer then."""
 
     def work(sock: Any, authenticated: bool) -> int:
+        # What was written and not sent is tried once more when its buffer goes, and Python 3.13 reports that, too.
+        sys.unraisablehook = unless_closed(sys.unraisablehook)
         try:
             return worker(sock, authenticated)
-        except (BrokenPipeError, ConnectionResetError):
+        except _CLOSED:
             return 1
 
     return work
+
+
+def unless_closed(report: Callable[[Any], Any]) -> Callable[[Any], None]:
+    """A report of errors that nobody can catch, without those of a socket that the other end has closed."""
+
+    def hook(error: Any) -> None:
+        if not isinstance(error.exc_value, _CLOSED):
+            report(error)
+
+    return hook
 
 
 def load() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from enum import StrEnum
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from arroyo_core.errors import SetupError
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from arroyo_core.runtime.live.executor import LiveExecutor
     from arroyo_core.spark.executor import SparkExecutor
+    from arroyo_core.spark.inputs import InputGiver
 
 #: How long the executors of a cluster may take to register.
 _EXECUTORS_SECONDS = 30.0
@@ -31,7 +33,9 @@ class Execution(StrEnum):
     JOBS = "jobs"
 
 
-def make_executor(spark: Spark, plan: Plan, execution: Execution) -> tuple[SparkExecutor | LiveExecutor, str]:
+def make_executor(
+    spark: Spark, plan: Plan, execution: Execution, giver: InputGiver | None = None
+) -> tuple[SparkExecutor | LiveExecutor, str]:
     """What runs the epochs of a plan on a Spark; and why not live, where that was wanted and cannot be.
 
     Raises `SetupError` where it was asked for and cannot be.
@@ -41,13 +45,18 @@ def make_executor(spark: Spark, plan: Plan, execution: Execution) -> tuple[Spark
     from arroyo_core.spark.live import SparkLauncher
     from arroyo_core.spark.session import is_one_machine
 
-    if execution is Execution.JOBS:
-        return SparkExecutor(spark), ""
+    if giver is not None and execution is Execution.LIVE:
+        raise SetupError(
+            "live workers are not possible here: the rows of DataFrames come through Spark jobs; use 'execution: auto' "
+            "or 'jobs'"
+        )
+    if execution is Execution.JOBS or giver is not None:
+        return SparkExecutor(spark, giver), ""
     is_near = is_one_machine(spark)
     if execution is Execution.AUTO and not is_near:
         # Spark's own shuffle and recovery, and no slots that are kept.
         return SparkExecutor(spark), "each epoch is a Spark job, as Spark may run on several machines"
-    obstacle = _obstacle(spark, plan)
+    obstacle = _obstacle(spark, plan, is_near=is_near)
     if obstacle is None:
         return LiveExecutor(SparkLauncher(context_of(spark), is_one_machine=is_near)), ""
     if execution is Execution.LIVE:
@@ -55,16 +64,35 @@ def make_executor(spark: Spark, plan: Plan, execution: Execution) -> tuple[Spark
     return SparkExecutor(spark), f"each epoch is a Spark job: {obstacle}"
 
 
-def _obstacle(spark: Spark, plan: Plan) -> str | None:
+def check_slots(spark: Spark, executor: SparkExecutor | LiveExecutor, plan: Plan) -> None:
+    """Raises `SetupError` where a job that runs cannot go on with this plan as it runs now."""
+    from arroyo_core.runtime.live.executor import LiveExecutor
+    from arroyo_core.spark.session import is_one_machine
+
+    obstacle = _obstacle(spark, plan, is_near=is_one_machine(spark)) if isinstance(executor, LiveExecutor) else None
+    if obstacle is not None:
+        raise SetupError(f"live workers are not possible with it: {obstacle}")
+
+
+def _obstacle(spark: Spark, plan: Plan, *, is_near: bool) -> str | None:
     if is_connect(spark):
         return "the tasks of Spark Connect have no way to this driver"
+    from arroyo_core.spark.live import is_network_encrypted
+
     context = context_of(spark)
     if context._conf.get("spark.dynamicAllocation.enabled", "false") == "true":
         return "Spark allocates executors dynamically (spark.dynamicAllocation.enabled)"
-    slots = _slots(context, plan.width)
-    if slots < plan.width:
-        return f"Spark runs {slots} tasks at once, and the pipeline has {plan.width} subtasks beside each other"
-    return None
+    if not is_near and is_network_encrypted(context) and find_spec("cryptography") is None:
+        return (
+            "Spark encrypts what it sends, and this driver could not make the key for live workers to do so, too: "
+            "pip install 'arroyo-core[encryption]'"
+        )
+    slots = _slots(context, plan.live_slots)
+    if slots >= plan.live_slots:
+        return None
+    reason = f"Spark runs {slots} tasks at once, and the pipeline has {plan.width} subtasks beside each other"
+    # Workers keep their slots: a job that commits would wait for one for ever.
+    return reason if slots < plan.width else f"{reason}, and a sink that commits by Spark jobs of its own"
 
 
 def _slots(context: SparkContext, wanted: int) -> int:

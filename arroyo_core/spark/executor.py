@@ -11,9 +11,10 @@ from arroyo_core.errors import ArroyoError, Domain, ExternalError
 from arroyo_core.pipeline.plan import Plan
 from arroyo_core.proto import exchange_pb2 as pb
 from arroyo_core.runtime.request import EpochRequest
+from arroyo_core.spark.inputs import InputGiver
 from arroyo_core.spark.missing import explain_missing
 from arroyo_core.spark.refusals import refusal_of
-from arroyo_core.spark.shuffles import Spark, exchange_for
+from arroyo_core.spark.shuffles import RowExchange, Spark, exchange_for, session_of
 
 logger = logging.getLogger(__name__)
 
@@ -70,8 +71,9 @@ class SparkLostError(ArroyoError):
 class SparkExecutor:
     """Runs each epoch as one Spark job, and says in plain words why it failed."""
 
-    def __init__(self, spark: Spark) -> None:
-        self._exchange = exchange_for(spark)
+    def __init__(self, spark: Spark, giver: InputGiver | None = None) -> None:
+        """With a `giver` there are DataFrames to read, which only the DataFrame API can bring to a wave."""
+        self._exchange = exchange_for(spark) if giver is None else RowExchange(session_of(spark), giver)
         #: Names this driver's jobs among all of the session.
         self._tag = f"arroyo-{uuid4().hex}"
 

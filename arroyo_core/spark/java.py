@@ -9,26 +9,26 @@ import subprocess
 from pathlib import Path
 
 from arroyo_core.errors import SetupError
-
-MIN_JAVA = 17
-_ADVICE = (
-    f"Spark needs Java {MIN_JAVA} or later: install it (Debian and Ubuntu: apt-get install openjdk-17-jre-headless; "
-    "macOS: brew install openjdk@17) or point JAVA_HOME to it"
-)
+from arroyo_core.spark.releases import oldest_java
 
 
 def check_java() -> str:
     """The command of the Java that Spark would start; raises `SetupError` unless it is there and new enough."""
+    oldest = oldest_java()
+    advice = (
+        f"Spark needs Java {oldest} or later: install it (Debian and Ubuntu: apt-get install openjdk-17-jre-headless; "
+        "macOS: brew install openjdk@17) or point JAVA_HOME to it"
+    )
     home = os.environ.get("JAVA_HOME")
     command = shutil.which(str(Path(home) / "bin" / "java")) if home else shutil.which("java")
     if command is None:
         where = f"in JAVA_HOME ({home})" if home else "on the PATH"
-        raise SetupError(f"no Java found {where}. {_ADVICE}.")
+        raise SetupError(f"no Java found {where}. {advice}.")
     version = java_version(command)
     if version is None:
-        raise SetupError(f"{command} does not run. {_ADVICE}.")
-    if version < MIN_JAVA:
-        raise SetupError(f"{command} is Java {version}. {_ADVICE}.")
+        raise SetupError(f"{command} does not run. {advice}.")
+    if version < oldest:
+        raise SetupError(f"{command} is Java {version}. {advice}.")
     return command
 
 

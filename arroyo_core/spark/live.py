@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from arroyo_core.runtime.live.executor import LiveWorkersError
+from arroyo_core.runtime.live.access import NETWORK_TIMEOUT_SECONDS
+from arroyo_core.runtime.live.crew import LiveWorkersError
 from arroyo_core.runtime.live.worker import Host, Ticket, work
 from arroyo_core.spark.executor import SparkWorkerError, translate
 from arroyo_core.spark.shuffles import POOL, called
@@ -21,6 +22,22 @@ logger = logging.getLogger(__name__)
 _GRACE_SECONDS = 0.5
 
 
+#: Settings that encrypt what Spark's own processes send to each other. `spark.io.encryption.enabled` is about files.
+_ENCRYPTING = ("spark.network.crypto.enabled", "spark.ssl.rpc.enabled", "spark.authenticate.enableSaslEncryption")
+
+
+def is_network_encrypted(context: SparkContext) -> bool:
+    """Whether Spark encrypts what it sends; then the ticket of a stage, too, comes to its workers so."""
+    return any(context._conf.get(name, "false").strip().lower() == "true" for name in _ENCRYPTING)
+
+
+def _network_timeout_s(context: SparkContext) -> int:
+    given = context._conf.get("spark.network.timeout")
+    if given is None:
+        return NETWORK_TIMEOUT_SECONDS
+    return max(1, int(context._jvm.org.apache.spark.network.util.JavaUtils.timeStringAsSec(given)))
+
+
 class SparkLauncher:
     """Starts workers on a Spark that has a slot for each of them."""
 
@@ -28,9 +45,15 @@ class SparkLauncher:
         self._context = context
         self.is_one_machine = is_one_machine
         self.host = "" if is_one_machine else context.getConf().get("spark.driver.host", "")
+        self.is_encrypted = not is_one_machine and is_network_encrypted(context)
+        self.network_timeout_s = _network_timeout_s(context)
 
     def start(self, ticket: Ticket, job_id: str) -> SparkStage:
-        return SparkStage(self._context, ticket, job_id)
+        """Raises `SparkLostError` where Spark is gone, which no other try brings back."""
+        try:
+            return SparkStage(self._context, ticket, job_id)
+        except Exception as error:
+            raise translate(error) from error
 
 
 class SparkStage:
@@ -55,7 +78,11 @@ class SparkStage:
     def end(self) -> None:
         self._thread.join(_GRACE_SECONDS)
         if self._thread.is_alive():
-            self._context.cancelJobsWithTag(self._tag)
+            try:
+                self._context.cancelJobsWithTag(self._tag)
+            except Exception as error:
+                # Where Spark is gone, so is the stage.
+                logger.debug("the stage of the workers could not be cancelled: %s", error)
 
     def _run(self) -> None:
         context, workers = self._context, self._ticket.workers

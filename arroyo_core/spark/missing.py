@@ -18,9 +18,12 @@ _MODULE = re.compile(
     r"|(?P<program>\S+)): No module named '?(?P<module>[\w.]+)'?"
 )
 _NO_PYTHON = re.compile(r'Cannot run program "(?P<python>[^"]+)"')
+#: An environment that was sent to executors says itself why it does not start.
+_ENVIRONMENT = re.compile(r"^\s*arroyo-environment: (?P<said>\S.*?)\s*$", re.MULTILINE)
+#: Spark 3.5 writes `(3, 12)`, and no colons.
 _OTHER_PYTHON = re.compile(
-    r"PYTHON_VERSION_MISMATCH\] Python in worker has different version: (?P<worker>[\d.]+) than that in driver: "
-    r"(?P<driver>[\d.]+)"
+    r"PYTHON_VERSION_MISMATCH\] Python in worker has different version:? (?P<worker>[\d.]+|\([\d, ]+\)) "
+    r"than that in driver:? (?P<driver>[\d.]+)"
 )
 _TRACEBACK = re.compile(
     r"Traceback \(most recent call last\):.*?(?=\n\s+at [\w.$]+\(|\n SQLSTATE|\nPYTHONPATH was|\Z)", re.DOTALL
@@ -37,8 +40,18 @@ def explain_missing(text: str) -> MissingPackageError | None:
     """What the text of Spark's error says about the Python of its workers; None where it says something else."""
     found = _HOST.search(text)
     host = f" on {found['host']}" if found else ""
-    message = _without_python(text, host) or _of_other_version(text, host) or _without_module(text, host)
+    message = (
+        _without_start(text, host)
+        or _without_python(text, host)
+        or _of_other_version(text, host)
+        or _without_module(text, host)
+    )
     return MissingPackageError(f"{message}; see {GUIDE}") if message else None
+
+
+def _without_start(text: str, host: str) -> str | None:
+    found = _ENVIRONMENT.search(text)
+    return f"executors cannot start Python{host}: {found['said']}" if found is not None else None
 
 
 def _without_python(text: str, host: str) -> str | None:
@@ -55,8 +68,9 @@ def _of_other_version(text: str, host: str) -> str | None:
     found = _OTHER_PYTHON.search(text)
     if found is None:
         return None
+    worker = found["worker"].strip("()").replace(", ", ".")
     return (
-        f"executors have Python {found['worker']}{host}, and the driver has {found['driver']}: both must be of one "
+        f"executors have Python {worker}{host}, and the driver has {found['driver']}: both must be of one "
         "minor version. Name another one with --conf spark.pyspark.python=PATH or PYSPARK_PYTHON"
     )
 

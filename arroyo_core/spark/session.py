@@ -9,31 +9,32 @@ import socket
 import sys
 import threading
 from collections.abc import Mapping, Set
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from traceback import format_exception
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from arroyo_core.errors import Domain, SetupError
+from arroyo_core.errors import ArroyoError, Domain, SetupError
 from arroyo_core.spark.class_archive import archive_options
 from arroyo_core.spark.daemon import MODULE, daemon_environment
-from arroyo_core.spark.java import check_java
+from arroyo_core.spark.java import check_java, java_version
 from arroyo_core.spark.launch import SOCKET_FOLDER_SETTING, settings_file, socket_settings
+from arroyo_core.spark.provisions import WORKER_PYTHON, Provision, check_provided, provide, provided_settings
 from arroyo_core.spark.ready_daemon import ReadyDaemon
+from arroyo_core.spark.refusals import cause_of
+from arroyo_core.spark.releases import ARCHIVING_JAVA, BATCH_BYTES, BATCH_ROWS, FRAMES_PER_BATCH, oldest_java
 from arroyo_core.spark.shuffles import KRYO, Spark, context_of, is_connect, run_empty_job, session_of
 from arroyo_core.spark.slots import slots_of
-from arroyo_core.spark.target import Target, resolve_target
+from arroyo_core.spark.target import Target, redact_master, resolve_target, shown_master
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-#: Frames are about 1 MB: few of them make a batch. Rows may be larger than that, and then fewer do.
-FRAMES_PER_BATCH = 16
-_BATCHES = {
-    "spark.sql.execution.arrow.maxRecordsPerBatch": str(FRAMES_PER_BATCH),
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(FRAMES_PER_BATCH << 20),
-}
+#: Rows may be larger than a usual frame, and then fewer make a batch.
+_BATCHES = {BATCH_ROWS: str(FRAMES_PER_BATCH), BATCH_BYTES: str(FRAMES_PER_BATCH << 20)}
 
 #: With more tasks than these in one JVM, collecting garbage in a single thread would hold them up.
 SERIAL_THREADS = 4
@@ -83,22 +84,28 @@ def start_spark(
     conf: Mapping[str, str] | None = None,
     is_quiet: bool = True,
     workers: int | None = None,
+    is_live: bool = False,
+    provision: Provision | None = None,
 ) -> Spark:
     """Start or reach Spark: `local[...]`, a cluster's URL, or Spark Connect's `sc://host:port`.
 
     Without a `master` it is the Spark that this process has already, or else the one of `resolve_target`.
 
     A session only where it is one of Spark Connect: epochs need no more than a context, and a session takes time and
-    memory. On this machine there are Python workers when it returns, one for each core or as many as are asked for.
+    memory. On this machine there are Python workers when it returns, one for each core or as many as are asked for;
+    with `is_live` for a stage of live workers. On other machines executors get the `provision`, if there is one.
     Raises `SetupError` in plain words where Java or the master is missing.
     """
     active = active_spark()
     if active is not None:
         _check_active(active, master)
-        return active
+        return _provided(active, provision)
     target = resolve_target(master, conf)
     if target.is_connect:
-        return _connect(name, target, conf or {})
+        return _provided(_connect(name, target, conf or {}), provision)
+    if provision is not None and not target.is_local:
+        conf = dict(conf or {}) | provided_settings(provision, conf or {}, target.given)
+        target = replace(target, python=conf.get(WORKER_PYTHON, target.python))
     check_whole_pyspark(target.master)
     if target.master.startswith("spark://"):
         _check_cluster(target.master)
@@ -121,19 +128,48 @@ def start_spark(
                 SparkContext._ensure_initialized()
         context = SparkContext.getOrCreate(SparkConf().setAll(list((settings | chosen).items())))
         if daemon is not None:
-            _start_workers(context, workers)
-        return context
+            _start_workers(context, workers, is_live=is_live)
     except Exception as error:
         if daemon is not None:
             daemon.stop()
-        raise SetupError(f"Spark could not be started on {target}: {_first_line(error)}") from error
+        raise SetupError(f"Spark could not be started on {target}: {cause_of(str(error))}") from error
+    if not target.is_local:
+        _check_or_stop(context, provision)
+    return context
+
+
+def _provided(spark: Spark, provision: Provision | None) -> Spark:
+    """The Spark, with the provision; not for one on this machine, whose tasks run in the driver's Python."""
+    if provision is None or is_one_machine(spark):
+        return spark
+    try:
+        provide(provision, spark, is_connect=is_connect(spark))
+    except ArroyoError:
+        raise
+    except Exception as error:
+        raise SetupError(f"{provision.asked_by}: Spark does not take the archive: {cause_of(str(error))}") from error
+    check_provided(provision, spark)
+    return spark
+
+
+def _check_or_stop(context: SparkContext, provision: Provision | None) -> None:
+    try:
+        check_provided(provision, context)
+    except BaseException:
+        stop_spark(context)
+        raise
 
 
 def create_session(
-    name: str, *, master: str | None = None, conf: Mapping[str, str] | None = None, is_quiet: bool = True
+    name: str,
+    *,
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    is_quiet: bool = True,
+    is_live: bool = False,
 ) -> SparkSession:
     """As `start_spark`, with a session for whoever needs more than epochs."""
-    spark = start_spark(name, master=master, conf=conf, is_quiet=is_quiet)
+    spark = start_spark(name, master=master, conf=conf, is_quiet=is_quiet, is_live=is_live)
     return session_of(spark)
 
 
@@ -184,6 +220,18 @@ def active_spark() -> Spark | None:
     return context
 
 
+def ui_address(spark: Spark) -> str:
+    """Where Spark's own pages are; empty where it has none, or on a server that does not tell."""
+    if is_connect(spark):
+        return ""
+    try:
+        return str(context_of(spark).uiWebUrl or "")
+    except Exception as error:
+        # For people to look at only: nothing rests on it.
+        logger.debug("the address of Spark's pages is not known: %s", error)
+        return ""
+
+
 def _check_active(active: Spark, master: str | None) -> None:
     """A process has one Spark: another master cannot be had beside it."""
     if master is None or is_connect(active):
@@ -191,15 +239,13 @@ def _check_active(active: Spark, master: str | None) -> None:
     running = context_of(active).master
     if resolve_target(master).spark_master != running:
         raise SetupError(
-            f"this process has a Spark on {running} already, and {master} cannot be started beside it: stop that one, "
-            "or leave the master out to use it"
+            f"this process has a Spark on {running} already, and {shown_master(master)} cannot be started beside it: "
+            "stop that one, or leave the master out to use it"
         )
 
 
 def check_whole_pyspark(master: str) -> None:
     """Raise `SetupError` where pyspark can only reach Spark Connect, and another master is asked for."""
-    if find_spec("pyspark") is None:
-        raise SetupError("pyspark is not installed: pip install pyspark")
     # The thin client has no contexts; before Spark 4 they were elsewhere.
     if find_spec("pyspark.core") is None and find_spec("pyspark.context") is None:
         raise SetupError(
@@ -257,17 +303,18 @@ def _has_own_workers(target: Target, ours: Set[str]) -> bool:
     )
 
 
-def _start_workers(context: SparkContext, count: int | None) -> None:
+def _start_workers(context: SparkContext, count: int | None, *, is_live: bool) -> None:
     """The first job of a JVM takes longest: it is one that has nothing to do."""
     try:
-        run_empty_job(context, min(count or context.defaultParallelism, context.defaultParallelism))
+        width = min(count or context.defaultParallelism, context.defaultParallelism)
+        run_empty_job(context, width, is_live=is_live)
     except Exception as error:
         # Whatever it is, the first real job meets it too, and reports it.
         logger.debug("workers could not be started: %s", error)
 
 
 def _connect(name: str, target: Target, conf: Mapping[str, str]) -> SparkSession:
-    url = target.master
+    url, shown = target.master, target.shown_master
     _check_reachable(url)
     # Where the server is; and not where this process would start a JVM.
     chosen = {key: value for key, value in conf.items() if key not in ("spark.master", "spark.remote")}
@@ -281,14 +328,21 @@ def _connect(name: str, target: Target, conf: Mapping[str, str]) -> SparkSession
     except ImportError as error:
         raise SetupError(f"Spark Connect needs more packages: pip install 'arroyo-core[connect]' ({error})") from error
     except Exception as error:
-        raise UnreachableSparkError(f"Spark Connect at {url} cannot be reached: {_first_line(error)}") from error
+        reason = redact_master(_first_line(error), url)
+        # The cause would be printed as it is, with its own causes.
+        told = "".join(format_exception(error, limit=0))
+        cause = error if redact_master(told, url) == told else None
+        raise UnreachableSparkError(f"Spark Connect at {shown} cannot be reached: {reason}") from cause
 
 
 def _check_reachable(url: str) -> None:
     """Spark Connect's client would try for ten minutes."""
     error = _connection_error(url, CONNECT_PORT)
     if error is not None:
-        raise _unreachable(f"Spark Connect at {url}", error) from error
+        told = redact_master(str(error), url)
+        # A port is quoted with all that follows it.
+        cause = error if told == str(error) else None
+        raise _unreachable(f"Spark Connect at {shown_master(url)}", error, told) from cause
 
 
 def _check_cluster(url: str) -> None:
@@ -300,10 +354,10 @@ def _check_cluster(url: str) -> None:
         raise _unreachable(f"the Spark master at {url}", first) from first
 
 
-def _unreachable(what: str, error: OSError | ValueError) -> SetupError:
+def _unreachable(what: str, error: OSError | ValueError, told: str = "") -> SetupError:
     """What is not an address is a mistake; an address where nobody listens may have a listener later."""
     kind = UnreachableSparkError if isinstance(error, OSError) else SetupError
-    return kind(f"{what} cannot be reached: {error}")
+    return kind(f"{what} cannot be reached: {told or error}")
 
 
 def _connection_error(url: str, default_port: int) -> OSError | ValueError | None:
@@ -332,7 +386,10 @@ def _jvm_options(master: str, *, is_quiet: bool) -> list[str]:
     """For the JVM that we start."""
     from pyspark.find_spark_home import _find_spark_home
 
-    options = [*java_options(master), *archive_options(check_java(), Path(_find_spark_home()) / "jars")]
+    java = check_java()
+    options = java_options(master)
+    if oldest_java() >= ARCHIVING_JAVA or (java_version(java) or 0) >= ARCHIVING_JAVA:
+        options += archive_options(java, Path(_find_spark_home()) / "jars")
     if is_quiet:
         quiet = Path(__file__).with_name("log4j2-quiet.properties")
         options.append(f"-Dlog4j2.configurationFile={quiet.as_uri()}")

@@ -13,12 +13,14 @@ from arroyo_core.runtime.frames import Frame
 from arroyo_core.runtime.local import reports_of
 from arroyo_core.runtime.request import EpochRequest
 from arroyo_core.spark.frame_batches import FRAME_DDL
-from arroyo_core.spark.parcels import ParcelOffice
+from arroyo_core.spark.inputs import TARGET, EpochInputs, InputGiver, gathered, given_inputs
+from arroyo_core.spark.parcels import ParcelOffice, Told
+from arroyo_core.spark.releases import batch_limits, loaded, partitioned, release_of
 from arroyo_core.spark.worker import arrow_function, frame_function, no_frames, record_function
 
 if TYPE_CHECKING:
     from pyspark import RDD, SparkContext
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 #: What runs epochs: a context is enough, unless it is on the other side of Spark Connect.
 Spark: TypeAlias = "SparkSession | SparkContext"
@@ -87,12 +89,15 @@ def session_of(spark: Spark) -> SparkSession:
     return SparkSession(spark) if isinstance(spark, SparkContext) else spark
 
 
-def run_empty_job(context: SparkContext, width: int) -> None:
-    """A job with the shape of an epoch's, and with nothing to do."""
+def run_empty_job(context: SparkContext, width: int, *, is_live: bool) -> None:
+    """A job with the shape of an epoch's, or of live workers, and with nothing to do."""
     context.setJobDescription("arroyo: start Python workers")
     try:
-        frames = shuffled(context.parallelize([], width).mapPartitions(no_frames), width)
-        frames.mapPartitions(no_frames).collect()
+        seed = context.parallelize([], width)
+        if is_live:
+            seed.barrier().mapPartitions(no_frames).collect()
+        else:
+            shuffled(seed.mapPartitions(no_frames), width).mapPartitions(no_frames).collect()
     finally:
         # It is this thread's, for all jobs to come.
         context.setLocalProperty("spark.job.description", None)
@@ -149,11 +154,8 @@ def called(context: SparkContext, name: str) -> Iterator[None]:
 
 def collect(frames: RDD[Frame]) -> list[Frame]:
     """As `RDD.collect`, which would name the last stage after the line that calls it."""
-    from pyspark.util import _load_from_socket
-
     served = frames.context._jvm.PythonRDD.collectAndServe(frames._jrdd.rdd())
-    with _load_from_socket(served, frames._jrdd_deserializer) as stream:
-        return list(stream)
+    return loaded(served, frames._jrdd_deserializer)
 
 
 def shuffled(records: RDD[bytes], width: int) -> RDD[Frame]:
@@ -193,42 +195,72 @@ def stages_of(context: SparkContext, tag: str) -> str:
 class RowExchange:
     """A `mapInArrow` for each wave, a shuffle of rows between two: the DataFrame API only, which Connect has too."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, giver: InputGiver | None = None) -> None:
+        """With a `giver`, the first wave reads DataFrames."""
         self._spark = spark
-        self._office = ParcelOffice(None if is_connect(spark) else spark.sparkContext)
+        self._giver = giver
+        #: That of the server, for Spark Connect: a client may be newer.
+        self._release = release_of(spark.version)
+        self._context = None if is_connect(spark) else spark.sparkContext
+        self._office = ParcelOffice(self._context)
         #: What Spark Connect has told about the running epoch.
         self._told = ""
-        if is_connect(spark):
+        self._is_told = is_connect(spark) and hasattr(spark, "registerProgressHandler")
+        if self._is_told:
             spark.registerProgressHandler(self._on_progress)
 
     def run(self, plan: Plan, request: EpochRequest) -> list[pb.ChainReport]:
-        from pyspark.sql import functions as sql
+        if self._giver is None:
+            return self._run(plan, request, None)
+        try:
+            return self._run(plan, request, self._giver.give(plan, request))
+        finally:
+            self._giver.end()
 
-        with self._office.telling(plan, request) as told:
-            width = plan.wave_parallelism(0)
-            frames = self._spark.range(0, width, 1, width).mapInArrow(arrow_function(told[0], 0), FRAME_DDL)
+    def _run(self, plan: Plan, request: EpochRequest, inputs: EpochInputs | None) -> list[pb.ChainReport]:
+        session = (inputs.session if inputs is not None else None) or self._spark
+        limits = batch_limits.within(session, self._release, has_rows=inputs is not None)
+        with self._office.telling(plan, request) as told, limits:
+            frames = self._first_wave(session, plan, told[0], inputs)
             for wave in range(1, plan.wave_count):
-                width = plan.wave_parallelism(wave)
                 # A frame that only passes through may be meant for a wider wave.
-                moved = frames.repartitionById(width, sql.col("target") % sql.lit(width))
+                moved = partitioned(frames, TARGET, width=plan.wave_parallelism(wave), release=self._release)
                 frames = moved.mapInArrow(arrow_function(told[wave], wave), FRAME_DDL)
             return [decode_report(bytes(row["payload"])) for row in frames.collect()]
 
+    def _first_wave(self, spark: SparkSession, plan: Plan, told: Told, inputs: EpochInputs | None) -> DataFrame:
+        width = plan.wave_parallelism(0)
+        if inputs is None:
+            return spark.range(0, width, 1, width).mapInArrow(arrow_function(told, 0), FRAME_DDL)
+        rows = partitioned(gathered(spark, plan, inputs), TARGET, width=width, release=self._release)
+        return rows.mapInArrow(arrow_function(told, 0, given_inputs(plan, inputs)), FRAME_DDL)
+
     def close(self) -> None:
         self._office.close()
-        if is_connect(self._spark):
+        if self._is_told:
             self._spark.removeProgressHandler(self._on_progress)
 
     def tag(self, tag: str, description: str, *, pool: str) -> None:
-        self._spark.addTag(tag)
-        if not is_connect(self._spark):
-            _describe(self._spark.sparkContext, description, pool)
+        # Tags of a session are Connect's; elsewhere Spark 3.5 has those of contexts only.
+        if self._context is None:
+            self._spark.addTag(tag)
+        else:
+            self._context.addJobTag(tag)
+            _describe(self._context, description, pool)
 
     def cancel(self, tag: str) -> None:
-        self._spark.interruptTag(tag)
+        if self._giver is not None:
+            self._giver.cancel()
+        if self._context is None:
+            self._spark.interruptTag(tag)
+        else:
+            self._context.cancelJobsWithTag(tag)
 
     def progress(self, tag: str) -> str:
-        return self._told if is_connect(self._spark) else stages_of(self._spark.sparkContext, tag)
+        waiting = self._giver.waiting() if self._giver is not None else ""
+        if waiting:
+            return waiting
+        return self._told if self._context is None else stages_of(self._context, tag)
 
     def _on_progress(
         self, stages: Iterable[Any] | None, inflight_tasks: int, operation_id: str | None, done: bool

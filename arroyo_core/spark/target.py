@@ -15,8 +15,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from urllib.parse import unquote
 
 from arroyo_core.errors import SetupError
+from arroyo_core.pipeline.redaction import HIDDEN, Redaction
+from arroyo_core.spark.releases import check_pyspark
 
 LOCAL_MASTER = "local[*]"
 
@@ -27,6 +30,9 @@ GATEWAY_VARIABLE = "PYSPARK_GATEWAY_PORT"
 _ENTRY_NAMES = {"__main__.py"}
 
 _OPTIONS = {"--master": "spark.master", "--remote": "spark.remote", "--name": "spark.app.name"}
+#: Schemes of URLs are the same in capitals.
+_CONNECT = re.compile("sc://", re.IGNORECASE)
+_PARAMETERS = re.compile("[;?]")
 _PROPERTY = re.compile(r"\s*(?P<key>spark\.[^\s=:]+)(?:\s*[=:]\s*|\s+)(?P<value>\S.*?)\s*")
 
 
@@ -46,7 +52,12 @@ class Target:
     is_submitted: bool = False
 
     def __str__(self) -> str:
-        return f"{self.master}, from {self.chosen_by}" if self.chosen_by else self.master
+        return f"{self.shown_master}, from {self.chosen_by}" if self.chosen_by else self.shown_master
+
+    @property
+    def shown_master(self) -> str:
+        """The master for people: without the parameters of Spark Connect, of which `token` is a secret."""
+        return shown_master(self.master)
 
     @property
     def spark_master(self) -> str:
@@ -72,11 +83,29 @@ class Target:
         return None if name in _ENTRY_NAMES else name
 
 
+def shown_master(url: str) -> str:
+    """The URL of a master without parameters."""
+    return _PARAMETERS.split(url, maxsplit=1)[0].rstrip("/") if _CONNECT.match(url) else url
+
+
+def redact_master(text: str, url: str) -> str:
+    """What is told about the URL of a master, without its parameters, in whatever form the text has them."""
+    redaction = Redaction()
+    for part in _PARAMETERS.split(url)[1:] if _CONNECT.match(url) else ():
+        key, equals, value = part.partition("=")
+        hide = redaction.hide if key == "token" or not equals else redaction.hide_setting
+        for form in (value, unquote(value)) if equals else (key,):
+            hide(form, HIDDEN)
+    return redaction.redact(text.replace(url, shown_master(url)))
+
+
 def resolve_target(master: str | None = None, conf: Mapping[str, str] | None = None) -> Target:
     """Decide where a job runs; `master` and `conf` are what the caller asks for.
 
     Under spark-submit this connects to its JVM; else it reads the environment and `spark-defaults.conf` only.
+    Raises `SetupError` where there is no pyspark, or none that pipelines run on.
     """
+    check_pyspark()
     is_submitted = GATEWAY_VARIABLE in os.environ
     given, source = (_submitted(), "spark-submit") if is_submitted else _from_files(os.environ)
     return choose_target(master, conf or {}, given=given, source=source, environment=os.environ)
@@ -104,7 +133,8 @@ def choose_target(
     # As Spark documents it: the setting goes before the variable.
     python = conf.get(key) or given.get(key) or environment.get("PYSPARK_PYTHON") or sys.executable
     return Target(
-        master=chosen,
+        # The client of Spark Connect knows its scheme in small letters only.
+        master=_CONNECT.sub("sc://", chosen, count=1) if _CONNECT.match(chosen) else chosen,
         chosen_by=chosen_by,
         given=MappingProxyType(dict(given)),
         python=python,

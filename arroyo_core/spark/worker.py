@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import pyarrow as pa
-from pyspark import TaskContext
 
+from arroyo_core.api import GivenRows
 from arroyo_core.plugin import installed_plugins
 from arroyo_core.runtime.clocks import task_clock
 from arroyo_core.runtime.frames import Frame
 from arroyo_core.runtime.request import TaskEnvironment
 from arroyo_core.runtime.sources import has_left_behind
 from arroyo_core.runtime.wave import run_wave
+from arroyo_core.spark.feed import Feed, GivenInputs
 from arroyo_core.spark.frame_batches import batches_of, frames_of
 from arroyo_core.spark.parcels import Told
 from arroyo_core.state import default_warm_cache
@@ -57,20 +58,26 @@ def no_frames(frames: Iterable[Any]) -> Iterator[Any]:
     return iter(frames)
 
 
-def arrow_function(told: Told, wave: int) -> ArrowFunction:
-    """What `mapInArrow` sends to executors; it is pickled with its arguments."""
+def arrow_function(told: Told, wave: int, inputs: GivenInputs | None = None) -> ArrowFunction:
+    """What `mapInArrow` sends to executors; it is pickled with its arguments. The first wave may have `inputs`."""
 
     def wave_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from arroyo_core.spark.worker import run_arrow_task
 
-        return run_arrow_task(told, wave, batches)
+        return run_arrow_task(told, wave, batches, inputs)
 
     wave_task.__name__ = f"wave_{wave}"
     return wave_task
 
 
-def run_arrow_task(told: Told, wave: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield from batches_of(run_task(told, wave, _frames_in(batches) if wave else _without_frames(batches)))
+def run_arrow_task(
+    told: Told, wave: int, batches: Iterator[pa.RecordBatch], inputs: GivenInputs | None = None
+) -> Iterator[pa.RecordBatch]:
+    if inputs is not None:
+        feed = Feed(batches, inputs)
+        yield from batches_of(run_task(told, wave, feed.rest(), feed.given()))
+    else:
+        yield from batches_of(run_task(told, wave, _frames_in(batches) if wave else _without_frames(batches)))
 
 
 def _frames_in(batches: Iterator[pa.RecordBatch]) -> Iterator[Frame]:
@@ -85,7 +92,12 @@ def _without_frames(batches: Iterator[pa.RecordBatch]) -> Iterator[Frame]:
     yield from ()
 
 
-def run_task(told: Told, wave: int, frames: Iterator[Frame]) -> Iterator[Frame]:
+def run_task(
+    told: Told, wave: int, frames: Iterator[Frame], given: Mapping[str, GivenRows] | None = None
+) -> Iterator[Frame]:
+    # Here: what imports this module says in a sentence that pyspark is missing.
+    from pyspark import TaskContext
+
     context = TaskContext.get()
     if context is None:
         raise RuntimeError("not inside a Spark task")
@@ -99,6 +111,7 @@ def run_task(told: Told, wave: int, frames: Iterator[Frame]) -> Iterator[Frame]:
         is_concurrent=True,
         # Whichever process of this host gets the subtask next continues from what this one wrote.
         cache=default_warm_cache(),
+        given=given or {},
     )
     yield from run_wave(plan, wave, request, environment, frames)
     # Spark takes a worker back only when it has read all of its input. One in which user code still runs must end.

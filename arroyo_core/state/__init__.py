@@ -18,6 +18,7 @@ from arroyo_core.state.config import (
     global_table_config_with_version,
     timestamp_table_config,
 )
+from arroyo_core.state.exclusive import exclusive_fault
 from arroyo_core.state.expiring_time_key_map import ExpiringTimeKeyTable
 from arroyo_core.state.failures import EpochTakenError, FencedError, IncompatibleCheckpointError
 from arroyo_core.state.file_access import default_file_pool
@@ -103,6 +104,7 @@ __all__ = [
     "cut_rows",
     "default_file_pool",
     "default_warm_cache",
+    "exclusive_fault",
     "get_storage_provider",
     "global_table_config",
     "global_table_config_with_version",

@@ -45,6 +45,8 @@ MAX_BYTES_VARIABLE = "ARROYO_STATE_CACHE_BYTES"
 #: Tables up to this size are also kept in the memory of the process, this many bytes of them in all.
 SMALL_BYTES = 256 * 1024
 SMALL_TOTAL_BYTES = 32 * 1024**2
+#: What a table takes besides its rows, with its schema and buffers: most of it where epochs are short.
+_TABLE_BYTES = 24 * 1024
 #: Tables up to this size are encoded in memory, which saves mapping the file that was just written.
 BUFFERED_BYTES = 2 * 1024**2
 
@@ -163,10 +165,10 @@ class WarmCache:
             if name in self._small:
                 return
             self._small[name] = table
-            self._small_bytes += table.nbytes
+            self._small_bytes += _held_bytes(table)
             while self._small_bytes > SMALL_TOTAL_BYTES:
                 _, dropped = self._small.popitem(last=False)
-                self._small_bytes -= dropped.nbytes
+                self._small_bytes -= _held_bytes(dropped)
 
     def _write(self, unfinished: Path, path: Path, table: pa.Table) -> int:
         try:
@@ -306,6 +308,10 @@ class Shelf:
 
     def _folder_of(self, subtask: int | None) -> Path:
         return self._operator_folder.with_name(f"{self._operator_folder.name}-{subtask}")
+
+
+def _held_bytes(table: pa.Table) -> int:
+    return int(table.nbytes) + _TABLE_BYTES
 
 
 def default_warm_cache() -> WarmCache | None:

@@ -60,10 +60,7 @@ def require_exclusive_create(storage: StorageProvider) -> None:
 
     Called when a job claims its first generation. What it writes is in a folder of its own, and deleted.
     """
-    proof = required_proof(storage)
-    if proof is Proof.NONE:
-        return
-    fault = find_fault(storage, proof)
+    fault = exclusive_fault(storage)
     if fault is None:
         return
     message = (
@@ -78,20 +75,30 @@ def require_exclusive_create(storage: StorageProvider) -> None:
     logger.warning("%s. The job runs, because %s=allow says so", message, OVERRIDE_VARIABLE)
 
 
-def find_fault(storage: StorageProvider, proof: Proof) -> str | None:
+def exclusive_fault(storage: StorageProvider, *, folder: str = "") -> str | None:
+    """Why the store is not trusted to create exclusively; None where it is known to, or shows that it does.
+
+    What it writes is below `folder`, and deleted.
+    """
+    proof = required_proof(storage)
+    return None if proof is Proof.NONE else find_fault(storage, proof, folder=folder)
+
+
+def find_fault(storage: StorageProvider, proof: Proof, *, folder: str = "") -> str | None:
     """Why the store does not create exclusively, if it does not."""
     if storage.creates_exclusively is False:
         return "its fsspec filesystem creates a file in two steps, it looks for the file and then writes it"
-    folder = f"{FOLDER}-{secrets.token_hex(8)}"
+    place = f"{folder}/" if folder else ""
+    place += f"{FOLDER}-{secrets.token_hex(8)}"
     try:
-        fault = second_writer_fault(f"{folder}/second", storage, storage.reopen())
+        fault = second_writer_fault(f"{place}/second", storage, storage.reopen())
         if fault is None and proof is Proof.RACE:
-            fault = race_fault([f"{folder}/{number}" for number in range(RACES)], storage.reopen)
+            fault = race_fault([f"{place}/{number}" for number in range(RACES)], storage.reopen)
         return fault
     finally:
         # What cannot be deleted is no reason to refuse a store, nor to hide what is.
         with suppress(StateError):
-            for file in storage.list(folder):
+            for file in storage.list(place):
                 storage.delete(file.path)
 
 

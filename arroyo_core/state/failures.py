@@ -85,6 +85,13 @@ class IncompatibleCheckpointError(StateError):
     retry = RetryHint.NO_RETRY
 
 
+class StaleViewError(StateError):
+    """Rows were processed with a view that did not show yet what another subtask had written: the epoch is void."""
+
+    domain = Domain.INTERNAL
+    retry = RetryHint.WITH_BACKOFF
+
+
 class ForkError(StateError):
     """The checkpoint to fork from is not there, cannot be taken, or is not named properly."""
 

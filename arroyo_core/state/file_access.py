@@ -106,7 +106,7 @@ class FileAccess:
     ) -> StateFile:
         """Store a sorted, non-empty table as a new file of `epoch`; returns its reference.
 
-        The file is durable when `finish_writes` has returned.
+        The file is durable when what `take_writes` gives has been waited for.
         """
         task = self.task_info
         origin = FileOrigin(
@@ -125,7 +125,7 @@ class FileAccess:
         return encoded.facts
 
     def stage(self, data: bytes, *, table_name: str, epoch: int) -> StagedFile:
-        """Store commit data in a file of its own; durable when `finish_writes` has returned."""
+        """Store commit data in a file of its own; durable as with `write`."""
         task = self.task_info
         path = paths.staged_file(task.job_id, epoch, task.operator_id, table_name, task.task_index)
         self._store(path, data)
@@ -137,9 +137,13 @@ class FileAccess:
         else:
             self.storage.write(path, data)
 
-    def finish_writes(self) -> None:
-        """Wait until all that was written is stored; raises what the first failed write raised."""
+    def take_writes(self) -> Callable[[], None]:
+        """What waits until all that was written so far is stored, and raises what the first failed write raised."""
         writes = self._writes.copy()
         self._writes.clear()
-        for write in writes:
-            write.result()
+
+        def wait() -> None:
+            for write in writes:
+                write.result()
+
+        return wait

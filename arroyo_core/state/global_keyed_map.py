@@ -29,7 +29,7 @@ from arroyo_core.proto.state_pb2 import (
 from arroyo_core.state import codec
 from arroyo_core.state.chunks import combine, cut_rows, fits_chunk
 from arroyo_core.state.config import KEY_HASH_COLUMN, OPERATION_COLUMN, decode_global_config
-from arroyo_core.state.failures import StateValueError, WrongTableKindError
+from arroyo_core.state.failures import StaleViewError, StateValueError, WrongTableKindError
 from arroyo_core.state.files import MAX_FILE_BYTES, key_hashes, sort_by_key_hash
 from arroyo_core.state.global_keyed_view import GlobalKeyedView, StoredValues
 from arroyo_core.state.keys import group_codes, place_in_range
@@ -123,6 +123,9 @@ class GlobalKeyedTable(Table[GlobalKeyedView[Any, Any]]):
         self._opened = self._files_to_read(files)
         #: Files this subtask wrote since; their keys may belong to any range.
         self.own: list[StateFile] = []
+        #: Whether no other subtask has written in the last epoch, and whether the view is in use before that is known.
+        self._is_quiet = False
+        self._is_used = False
 
     @classmethod
     def file_schema(cls, config: TableConfig) -> pa.Schema:
@@ -212,8 +215,31 @@ class GlobalKeyedTable(Table[GlobalKeyedView[Any, Any]]):
         self.own = []
         self.is_handed_over = False
         self._opened = self._files_to_read(files)
-        if self.view is not None and not self.is_partitioned and any(file.path not in known for file in self._opened):
-            self.view.read_again(self._read(self.view.value_type))
+        others = [file for file in self._opened if file.path not in known] if self._is_shared else []
+        # What others have merged says the same as before.
+        self._is_quiet = all(file.compaction_generation for file in others)
+        if self.view is not None and others:
+            if self._is_used and not self._is_quiet:
+                raise StaleViewError(f"{self._described()} was written to by another subtask while it was in use")
+            if not self._is_used:
+                self.view.read_again(self._read(self.view.value_type))
+        self._is_used = False
+
+    def begin_early(self) -> None:
+        self._is_used = True
+
+    @property
+    def waits_for_others(self) -> bool:
+        """Others may write at any time, but mostly they do so at the beginning only, or never.
+
+        So it is not waited for where nobody has written in the epoch before; `go_on` raises where somebody has, after
+        all.
+        """
+        return self._is_shared and self.view is not None and not self._is_quiet
+
+    @property
+    def _is_shared(self) -> bool:
+        return not self.is_partitioned and self.access.task_info.parallelism > 1
 
     def check_view(self) -> None:
         """A partitioned table must be dealt out again when the parallelism changes: nobody may leave it unread."""

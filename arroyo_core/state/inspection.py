@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from arroyo_core.errors import StateError
-from arroyo_core.ids import TaskInfo
+from arroyo_core.ids import FULL_KEY_RANGE, KeyRange, TaskInfo
 from arroyo_core.proto.state_pb2 import CheckpointMetadata, OperatorCheckpointMetadata, StateFile
 from arroyo_core.state import paths
 from arroyo_core.state.backend import ParquetBackend
@@ -139,8 +139,18 @@ def summarize_tables(metadata: CheckpointMetadata) -> list[TableSummary]:
     return found
 
 
-def read_table(storage: StorageProvider, metadata: CheckpointMetadata, operator_id: str, table: str) -> pa.Table:
-    """All that a table holds at a checkpoint: a global one as JSON text of `key` and `value`, any other as its rows."""
+def read_table(
+    storage: StorageProvider,
+    metadata: CheckpointMetadata,
+    operator_id: str,
+    table: str,
+    *,
+    within: KeyRange = FULL_KEY_RANGE,
+) -> pa.Table:
+    """All that a table holds at a checkpoint: a global one as JSON text of `key` and `value`, any other as its rows.
+
+    With `within`, the rows whose key hashes are in that range; files without any are not read.
+    """
     operator = operators_by_id(metadata.operators).get(operator_id)
     if operator is None:
         known = ", ".join(sorted(operators_by_id(metadata.operators))) or "none"
@@ -148,7 +158,7 @@ def read_table(storage: StorageProvider, metadata: CheckpointMetadata, operator_
     if table not in operator.table_checkpoint_metadata:
         known = ", ".join(sorted(operator.table_checkpoint_metadata)) or "none"
         raise NoRegisteredTableError(f"operator {operator_id!r} has no table {table!r} (it has: {known})")
-    opened = _open(storage, metadata.job_id, operator, table)
+    opened = _open(storage, metadata.job_id, operator, table, within)
     rows = opened.to_people(merge_files(opened, opened.carried, is_oldest=True))
     for zone in time_zones(rows.schema):
         try:
@@ -175,7 +185,9 @@ def _files(metadata: CheckpointMetadata) -> Iterator[tuple[str, str, StateFile]]
                 yield operator.operator_metadata.operator_id, name, file
 
 
-def _open(storage: StorageProvider, job_id: str, operator: OperatorCheckpointMetadata, name: str) -> Table[Any]:
+def _open(
+    storage: StorageProvider, job_id: str, operator: OperatorCheckpointMetadata, name: str, within: KeyRange
+) -> Table[Any]:
     identity = operator.operator_metadata
     task = TaskInfo(
         job_id=job_id, operator_id=identity.operator_id, operator_name="inspection", task_index=0, parallelism=1
@@ -186,12 +198,25 @@ def _open(storage: StorageProvider, job_id: str, operator: OperatorCheckpointMet
             name=name,
             config=config,
             access=FileAccess(storage=storage, task_info=task, is_sealed=True),
-            files=table_files(found),
+            files=_narrowed(table_files(found), within),
             written=config,
             # It is read as it was written, whoever owns its keys.
             written_parallelism=task.parallelism,
         )
     )
+
+
+def _narrowed(files: Iterable[StateFile], within: KeyRange) -> list[StateFile]:
+    """What of the files belongs to the range, as if no more were live."""
+    narrowed = []
+    for file in files:
+        start, end = max(file.live_key_start, within.start), min(file.live_key_end, within.end)
+        if start <= end and within.overlaps(file.min_key_hash, file.max_key_hash):
+            part = StateFile()
+            part.CopyFrom(file)
+            part.live_key_start, part.live_key_end = start, end
+            narrowed.append(part)
+    return narrowed
 
 
 def _counted(table: pa.Table) -> dict[str, tuple[dict[str, object], int]]:

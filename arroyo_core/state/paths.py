@@ -2,6 +2,7 @@
 
     {job_id}/generations/{generation}.claim
     {job_id}/generations/{generation}.stop
+    {job_id}/generations/{generation}.rescale
     {job_id}/generations/{generation}.status
     {job_id}/generations/{incarnation}.incarnation
     {job_id}/heartbeats/{generation}-{wave}-{subtask_index}.json
@@ -40,6 +41,7 @@ MAX_EPOCH = 2**32 - 1
 _EPOCH_FOLDER = re.compile(r"[1-9][0-9]{0,9}")
 _CLAIM = re.compile(r"([1-9][0-9]{0,18})\.claim")
 _STOP = re.compile(r"([1-9][0-9]{0,18})\.stop")
+_RESCALE = re.compile(r"([1-9][0-9]{0,18})\.rescale")
 _STATUS = re.compile(r"([1-9][0-9]{0,18})\.status")
 _INCARNATION = re.compile(r"([0-9a-f]{1,64})\.incarnation")
 _TABLE_FILE = re.compile(r"(?:.*/)?([1-9][0-9]{0,9})/table-[^/]*-([0-9]{1,9})-[0-9a-f]+\.parquet")
@@ -73,6 +75,11 @@ def generation_claim(job_id: str, generation: int) -> str:
 def stop_request(job_id: str, generation: int) -> str:
     """Holds the way in which the driver of a generation is asked to stop."""
     return f"{generations_folder(job_id)}/{generation}.stop"
+
+
+def rescale_request(job_id: str, generation: int) -> str:
+    """Holds the parallelism that the driver of a generation is asked for."""
+    return f"{generations_folder(job_id)}/{generation}.rescale"
 
 
 def driver_status(job_id: str, generation: int) -> str:
@@ -179,6 +186,11 @@ def generation_of(job_id: str, path: str) -> int | None:
 def stopped_generation_of(job_id: str, path: str) -> int | None:
     """The generation that a path asks to stop; None for any other path."""
     return _number(_match(_STOP, job_id, path))
+
+
+def rescaled_generation_of(job_id: str, path: str) -> int | None:
+    """The generation that a path asks for another parallelism; None for any other path."""
+    return _number(_match(_RESCALE, job_id, path))
 
 
 def described_generation_of(job_id: str, path: str) -> int | None:

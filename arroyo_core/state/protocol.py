@@ -200,6 +200,7 @@ def plan_cleanup(
         for generation in (
             paths.generation_of(job_id, path),
             paths.stopped_generation_of(job_id, path),
+            paths.rescaled_generation_of(job_id, path),
             paths.described_generation_of(job_id, path),
         )
         if generation is not None and generation < max(facts.generations)

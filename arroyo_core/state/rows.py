@@ -90,7 +90,12 @@ class RowFormat:
 
     def decode(self, rows: pa.Table) -> pa.RecordBatch:
         """The user's columns of rows of a file, as one batch; raises `StateValueError` if it cannot hold them."""
-        return self.as_batch(rows.select(self.schema.schema.names).cast(self.schema.schema))
+        try:
+            chosen = rows.select(self.schema.schema.names).cast(self.schema.schema)
+        except ValueError as error:
+            # Files have null where deletes need no value; rows that are left may have none in a column without nulls.
+            raise StateValueError(f"table {self.table!r}: its rows do not fit its columns: {error}") from error
+        return self.as_batch(chosen)
 
     def as_batch(self, rows: pa.Table) -> pa.RecordBatch:
         """Rows of any columns as one batch; raises `StateValueError` if it cannot hold them."""

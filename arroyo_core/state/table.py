@@ -177,6 +177,18 @@ class Table(ABC, Generic[ViewT]):
         """
         return
 
+    def begin_early(self) -> None:
+        """Rows of the next epoch are going to be processed before `go_on`; called where nothing `waits_for_others`."""
+        return
+
+    @property
+    def waits_for_others(self) -> bool:
+        """Whether the view must not be used after a checkpoint before `go_on`, because other subtasks write, too.
+
+        Where it says no, rows of the next epoch may be processed before `go_on`; never a checkpoint.
+        """
+        return type(self).go_on is not Table.go_on
+
     def read_before_they_go(self, files: Sequence[StateFile]) -> None:
         """Read what the view still has to read of these files, which it is going to outlive."""
         return

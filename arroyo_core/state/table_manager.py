@@ -252,9 +252,28 @@ class TableManager(StateTables):
         is_last: bool = False,
         write_metadata: bool = True,
     ) -> SubtaskCheckpointMetadata:
-        """Write this epoch's change of every table; returns what the subtask reports.
+        """Write this epoch's change of every table; returns what the subtask reports, when all of it is stored.
 
-        Merges old files where there are too many, flushes the change to new files, collects the
+        The arguments are those of `begin_checkpoint`.
+        """
+        return self.begin_checkpoint(
+            epoch, min_epoch, watermark, then_stop, is_last=is_last, write_metadata=write_metadata
+        )()
+
+    def begin_checkpoint(
+        self,
+        epoch: int,
+        min_epoch: int,
+        watermark: int | None,
+        then_stop: bool = False,
+        *,
+        is_last: bool = False,
+        write_metadata: bool = True,
+    ) -> Callable[[], SubtaskCheckpointMetadata]:
+        """Take this epoch's change of every table, and begin to store it; the tables may go on at once.
+
+        What it returns is called once, from any thread: it waits until all is stored, and gives what the subtask
+        reports. Merges old files where there are too many, flushes the change to new files, collects the
         metadata, then drops what is past retention. Called once per epoch, after every input delivered
         the barrier; another process may run the same epoch. With `is_last` the input has ended:
         nothing is kept warm. Reports carry the metadata, and the checkpoint embeds it: a file of the
@@ -281,9 +300,7 @@ class TableManager(StateTables):
         for name in self._tables:
             tables[name], size_bytes = self._finish(name, message)
             written += size_bytes
-        self._access.finish_writes()
-        if is_last and self._access.cache is not None:
-            self._access.cache.clear()
+        wait_for_files = self._access.take_writes()
         task = self.task_info
         metadata = SubtaskCheckpointMetadata(
             job_id=task.job_id,
@@ -292,19 +309,30 @@ class TableManager(StateTables):
             parallelism=task.parallelism,
             epoch=epoch,
             start_time_us=message.timestamp_us,
-            finish_time_us=self._now_us(),
             watermark_us=watermark,
             bytes=written,
             table_metadata=tables,
             table_configs=self._configs,
             then_stop=then_stop,
         )
-        if write_metadata and (then_stop or is_last):
-            operator = join_subtasks([metadata])
-            operator.subtask_index = task.task_index
-            backend = ParquetBackend(self._access.storage, task.job_id, seals=Seals())
-            backend.write_operator_checkpoint_metadata(operator)
-        return metadata
+
+        def complete() -> SubtaskCheckpointMetadata:
+            wait_for_files()
+            if is_last and self._access.cache is not None:
+                self._access.cache.clear()
+            metadata.finish_time_us = self._now_us()
+            if write_metadata and (then_stop or is_last):
+                self._write_metadata(metadata)
+            return metadata
+
+        return complete
+
+    def _write_metadata(self, metadata: SubtaskCheckpointMetadata) -> None:
+        task = self.task_info
+        operator = join_subtasks([metadata])
+        operator.subtask_index = task.task_index
+        backend = ParquetBackend(self._access.storage, task.job_id, seals=Seals())
+        backend.write_operator_checkpoint_metadata(operator)
 
     def go_on(self, checkpoint: OperatorCheckpointMetadata) -> None:
         """Be open for one more epoch; `checkpoint` is the one that the tables have just been part of."""
@@ -314,6 +342,16 @@ class TableManager(StateTables):
             self._access.cache.retain(live, epoch=checkpoint.operator_metadata.epoch)
         for name, table in self._tables.items():
             table.go_on(files.get(name, []))
+
+    @property
+    def waits_for_others(self) -> bool:
+        """Whether a view may show something else once it is known what other subtasks have written in this epoch."""
+        return any(table.waits_for_others for table in self._tables.values())
+
+    def begin_early(self) -> None:
+        """Rows of the next epoch are processed from now on; `go_on` comes before its checkpoint."""
+        for table in self._tables.values():
+            table.begin_early()
 
     def cache_bytes(self) -> int:
         """What this host keeps of the tables."""

@@ -29,7 +29,18 @@ DISTRIBUTIONS = load_tool("distributions").distributions()
 PLUGINS = [found for found in DISTRIBUTIONS if found.name != "core"]
 ALLOWED_FROM_CORE = ("api", "plugin", "errors", "local_folders", "state", "proto", "udf")
 #: Distributions of commands: they plan and run pipelines themselves.
-TOOLS = {"arroyo-devtools", "arroyo-dlq", "arroyo-jobs", "arroyo-testing"}
+TOOLS = {
+    "arroyo-devtools",
+    "arroyo-dlq",
+    "arroyo-jobs",
+    "arroyo-openlineage",
+    "arroyo-pack",
+    "arroyo-sql",
+    "arroyo-testing",
+}
+
+#: It gives DataFrames to pipelines, and has a data source of Spark's.
+BRIDGE = "arroyo-spark"
 
 
 def plugin_id(distribution):
@@ -73,9 +84,14 @@ class TestEveryPlugin:
 
     def test_it_imports_the_public_core_and_no_other_plugin(self, plugin):
         others = {package.name for other in PLUGINS if other is not plugin for package in other.packages}
-        # What bytes mean is shared by all connectors; a distribution that uses it requires it.
-        if any(name.startswith("arroyo-formats") for name in plugin.metadata["project"]["dependencies"]):
-            others.discard("arroyo_formats")
+        # What bytes mean, and how rows are committed, is shared by connectors; a distribution that uses it requires it.
+        shared = {"arroyo_connectors", "arroyo_formats"}
+        if plugin.name == "arroyo-sql":
+            # Queries become its operators, and call the functions that its expressions have.
+            shared.add("arroyo_std")
+        for name in shared:
+            if any(each.startswith(name.replace("_", "-")) for each in plugin.metadata["project"]["dependencies"]):
+                others.discard(name)
         for path in plugin.sources.rglob("*.py"):
             for module in imported_modules(path):
                 top, _, rest = module.partition(".")
@@ -85,19 +101,26 @@ class TestEveryPlugin:
                 if top == "arroyo_core" and rest and plugin.name not in TOOLS and not has_commands:
                     assert rest.startswith(ALLOWED_FROM_CORE), f"{path} imports {module}"
 
-    def test_it_does_not_import_pyspark(self, plugin):
-        for path in plugin.sources.rglob("*.py"):
-            assert not any(module.partition(".")[0] == "pyspark" for module in imported_modules(path)), path
+    def test_only_the_bridge_to_spark_imports_pyspark(self, plugin):
+        imports = {
+            module.partition(".")[0] for path in plugin.sources.rglob("*.py") for module in imported_modules(path)
+        }
+        assert ("pyspark" in imports) == (plugin.name == BRIDGE)
+
+
+def load_lock():
+    # It imports the other one by its name, as scripts do.
+    load_tool("sparks")
+    return load_tool("lock")
 
 
 def load_pins():
-    # It imports the other one by its name, as scripts do.
-    load_tool("lock")
+    load_lock()
     return load_tool("pins")
 
 
 def test_constraints_are_whole_and_name_no_index():
-    lock, pins = load_tool("lock"), load_pins()
+    lock, pins = load_lock(), load_pins()
     text = (ROOT / "constraints.txt").read_text(encoding="utf-8")
     assert "://" not in text
     found = pins.read_pins(text)
@@ -128,12 +151,12 @@ def test_a_pin_without_a_hash_is_told():
 
 
 def test_the_licence_of_every_requirement_is_listed():
-    lock = load_tool("lock")
+    lock = load_lock()
     own = {found.project for found in DISTRIBUTIONS}
     wanted = {lock.own_name(line) for found in DISTRIBUTIONS for line in lock.foreign(found.requirements, own)}
     page = (ROOT / "docs" / "licences.md").read_text(encoding="utf-8")
     listed = {lock.own_name(name) for name in re.findall(r"^\| ([^ |]+) \| [0-9]", page, re.MULTILINE)}
-    assert not wanted - listed, "run 'make licences'"
+    assert wanted - listed == set(), "run 'make licences'"
 
 
 def test_protobuf_is_required_at_least_as_new_as_the_generated_code():
@@ -157,9 +180,10 @@ def test_the_core_declares_what_it_imports():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     project, own = settings["project"], settings["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
     extras = [line for lines in project["optional-dependencies"].values() for line in lines]
-    own_name = load_tool("lock").own_name
+    own_name = load_lock().own_name
     declared = {own_name(line) for line in [*project["dependencies"], *extras]}
-    distribution_of = {"google": "protobuf", "yaml": "pyyaml"}
+    # pyspark has a pin for py4j, another one in each release.
+    distribution_of = {"google": "protobuf", "py4j": "pyspark", "yaml": "pyyaml"}
     for path in (ROOT / "arroyo_core").rglob("*.py"):
         for module in imported_modules(path):
             top = module.partition(".")[0]

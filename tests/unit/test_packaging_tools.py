@@ -184,6 +184,46 @@ class TestInstall:
         assert asked == [True, False]
 
 
+class TestSparks:
+    def test_the_pins_of_a_row_take_the_place_of_the_others(self, tool):
+        pins = "a==1 \\\n    --hash=sha256:00\nb==1 ; x == 'y' \\\n    --hash=sha256:01\nc==1\n"
+        row = "# written\nb==2 \\\n    --hash=sha256:02\n"
+        assert tool("sparks").replace_pins(pins, row) == f"a==1 \\\n    --hash=sha256:00\nc==1\n{row}"
+
+    def test_a_wheel_that_is_there_is_not_built_again(self, tool, tmp_path, monkeypatch):
+        sparks = tool("sparks")
+        monkeypatch.setattr(sparks.subprocess, "run", lambda *_, **__: pytest.fail("it was built"))
+        pins = tmp_path / "pins.txt"
+        pins.write_text("py4j==1\npyspark==3.5.7 \\\n    --hash=sha256:00\n")
+        wheel = tmp_path / "pyspark-3.5.7-py2.py3-none-any.whl"
+        wheel.touch()
+        assert sparks.get_wheel(pins, tmp_path) == wheel
+
+    def test_a_download_that_fails_is_a_failure_and_leaves_nothing(self, tool, tmp_path, monkeypatch, capsys):
+        sparks = tool("sparks")
+
+        def fail(command, **_options):
+            raise subprocess.CalledProcessError(1, command)
+
+        monkeypatch.setattr(sparks.subprocess, "run", fail)
+        monkeypatch.setattr(sys, "argv", ["sparks.py", "wheel", "spark35", "--into", str(tmp_path / "wheels")])
+        assert sparks.main() == 1
+        assert "no wheel of pyspark for spark35" in capsys.readouterr().err
+        assert list((tmp_path / "wheels").iterdir()) == []
+
+    def test_every_row_has_pins_of_its_release_with_hashes(self, tool):
+        sparks = tool("sparks")
+        for row in sparks.ROWS:
+            version, lines = sparks.pin_of("pyspark", row.pins.read_text())
+            assert version.startswith(f"{row.release}.")
+            assert "--hash=sha256:" in lines
+
+    def test_no_distribution_brings_pyspark_but_by_an_extra(self, tool):
+        for found in tool("distributions").distributions():
+            names = {line.split(">")[0].split("[")[0] for line in found.metadata["project"]["dependencies"]}
+            assert not names & {"pyspark", "py4j", "pandas"}, found.name
+
+
 def test_every_folder_of_tests_is_run_by_an_environment_of_the_matrix():
     written = (ROOT / "toxfile.py").read_text()
     folders = {path.parent.name for path in ROOT.glob("tests/*/test_*.py")} | {"unit"}

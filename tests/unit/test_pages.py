@@ -19,6 +19,10 @@ pytestmark = pytest.mark.once
 
 PAGES = [
     "README.md",
+    "docs/coming-from-arroyo.md",
+    "docs/coming-from-flink-sql.md",
+    "docs/coming-from-spark-sql.md",
+    "docs/continuous-files.md",
     "docs/epochs-and-waves.md",
     "docs/exactly-once.md",
     "docs/execution.md",
@@ -28,17 +32,21 @@ PAGES = [
     "docs/on-s3.md",
     "docs/on-spark-connect.md",
     "docs/outside-services.md",
+    "docs/python.md",
     "docs/read-output.md",
     "docs/read-state.md",
     "docs/ship-functions.md",
+    "docs/sql.md",
     "docs/untrusted.md",
     "docs/upgrade.md",
+    "docs/write-a-database-connector.md",
     "docs/write-a-sink.md",
     "docs/write-a-source.md",
 ]
 
 #: Blocks that no test runs, by page, and why. A new one is added here too, so that it is seen.
 NOT_RUN = {
+    "docs/execution.md": ["the job above has ended"],
     "README.md": ["it sets up an environment, and tests all of it"],
     "docs/on-spark-connect.md": ["it installs packages"],
     "docs/upgrade.md": ["the job above has ended"],
@@ -49,11 +57,17 @@ WITH_SERVICES = ["docs/on-a-cluster.md", "docs/on-s3.md", "docs/on-spark-connect
 
 #: Pages that another test runs, and where.
 RUN_BY = {
+    "docs/dataframes.md": "tests/integration/test_dataframes_page.py",
+    "docs/delta.md": "plugins/arroyo-delta/tests/test_page.py",
     "docs/editors.md": "plugins/arroyo-devtools/tests/reference/test_editors.py",
     "docs/hooks.md": "tests/unit/plugin/test_hooks.py",
+    "docs/iceberg.md": "plugins/arroyo-iceberg/tests/test_page.py",
     "docs/kafka.md": "plugins/arroyo-kafka/tests/test_page.py",
     "docs/lint.md": "plugins/arroyo-devtools/tests/test_lint_command.py",
+    "docs/mysql.md": "plugins/arroyo-mysql/tests/sink/test_page.py",
     "docs/pipelines.md": "tests/unit/cli/test_parameters.py",
+    "docs/postgres.md": "plugins/arroyo-postgres/tests/sink/test_page.py",
+    "docs/postgres-cdc.md": "plugins/arroyo-postgres/tests/test_page.py",
     "docs/sealed.md": "plugins/arroyo-jobs/tests/test_seal_page.py",
     "docs/state-tables.md": "tests/unit/state/test_state_docs.py",
     "docs/test-a-pipeline.md": "plugins/arroyo-testing/tests/test_case_docs.py",

@@ -24,6 +24,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 from arroyo_core.cli import exits
 from arroyo_core.cli.main import _parser
 from arroyo_core.runtime.local import LocalExecutor
+from arroyo_core.runtime.metric import metrics_of
+from arroyo_core.runtime.metrics import OperatorMetrics
+from arroyo_core.runtime.results import EpochResult
 from arroyo_core.spark.pipeline import Pipeline
 
 from ..document_pages import ROOT
@@ -74,6 +77,8 @@ def exported(tmp_path_factory):
 
         def on_epoch(self, result, job):
             metrics.on_epoch(result, job)
+            # As live workers report the epoch that runs.
+            job.look = lambda: result
             seen.append(generate_latest(registry).decode())
 
     pipeline.run(executor=LocalExecutor(pipeline.plugins), listener=AtEveryEpoch())
@@ -104,6 +109,23 @@ def test_what_is_queried_is_exported(exported, place, query):
         assert f'counter="{counter}"' in exported, place
     assert query.count("(") == query.count(")")
     assert query.count("{") == query.count("}")
+
+
+def test_the_dashboard_shows_all_that_live_workers_tell_while_an_epoch_runs():
+    shown = " ".join(query for place, query in queries() if place.startswith("panel "))
+    told = [metric.running for owner in (EpochResult, OperatorMetrics) for metric in metrics_of(owner).values()]
+    assert len([name for name in told if name]) > 5
+    for name in [*filter(None, told), "arroyo_parallelism"]:
+        assert re.search(rf"\b{name}\{{", shown), name
+
+
+def test_panels_of_the_dashboard_do_not_cover_each_other():
+    panels = json.loads((DEPLOY / "grafana/dashboard.json").read_text())["panels"]
+    places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in panels]
+    assert len(set(places)) == len(places)
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    for panel in panels:
+        assert (panel["gridPos"]["w"], panel["gridPos"]["h"]) == (12, 7)
 
 
 def test_what_an_operator_must_watch_has_an_alert():

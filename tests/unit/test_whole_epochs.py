@@ -1,13 +1,16 @@
 """The ways to read output that docs/read-output.md shows see whole epochs only, also when a driver dies in a commit."""
 
+import json
 from collections import Counter
 from contextlib import closing
+from pathlib import Path
 
 import duckdb
 import pyarrow.dataset as ds
 import pytest
 from arroyo_testing.lanes import InlineLanes
 
+from arroyo_core.cli.main import main
 from arroyo_core.pipeline import plan_text
 from arroyo_core.plugin import installed_plugins
 from arroyo_core.runtime.job import Job
@@ -40,16 +43,28 @@ def job(tmp_path, monkeypatch):
 
 def read_by_duckdb():
     """Rows by category."""
-    (query,) = [step.text for step in STEPS if step.kind == "sql"]
+    query, _ = [step.text for step in STEPS if step.kind == "sql"]
     return Counter({category: rows for category, rows, _ in duckdb.sql(query).fetchall()})
 
 
 def read_by_pyarrow():
-    (code,) = [step.text for step in STEPS if step.kind == "python"]
+    code, _ = [step.text for step in STEPS if step.kind == "python"]
     names = {}
     exec(compile(code, "read-output.md", "exec"), names)
     assert len(names["frame"]) == names["rows"].num_rows
     return Counter(names["rows"].column("category").to_pylist())
+
+
+def read_compacted_by_duckdb():
+    _, query = [step.text for step in STEPS if step.kind == "sql"]
+    return Counter({category: rows for category, rows, _ in duckdb.sql(query).fetchall()})
+
+
+def read_compacted_by_pyarrow(rows):
+    _, code = [step.text for step in STEPS if step.kind == "python"]
+    names = {"json": json, "Path": Path, "ds": ds, "rows": rows}
+    exec(compile(code, "read-output.md", "exec"), names)
+    return Counter(names["again"].column("category").to_pylist())
 
 
 READERS = [read_by_duckdb, read_by_pyarrow]
@@ -81,3 +96,27 @@ def test_a_driver_that_dies_between_two_moves_shows_whole_epochs_only(job, read,
     assert read().total() == 4800
     assert ds.dataset("out", format="parquet", partitioning="hive").to_table().num_rows == 4800
     assert read() == READERS[1 - READERS.index(read)]()
+
+
+def test_after_a_compaction_readers_see_each_row_once_also_while_replaced_files_are_still_there(job, monkeypatch):
+    import arroyo_filesystem.compaction
+
+    assert job().is_finished
+    before = read_by_duckdb()
+    rows = ds.dataset("out", format="parquet", partitioning="hive").to_table()
+    files = sum(1 for _ in Path("out").rglob("part-*"))
+
+    def die(self, paths):
+        if paths:
+            raise Died
+
+    with monkeypatch.context() as patch:
+        patch.setattr(arroyo_filesystem.compaction.Compaction, "_delete", die)
+        with pytest.raises(Died):
+            main(["files", "compact", "out", "--older-than", "0s"])
+    assert ds.dataset("out", format="parquet", partitioning="hive").to_table().num_rows == 2 * rows.num_rows
+    assert read_compacted_by_duckdb() == read_compacted_by_pyarrow(rows) == before
+    assert main(["files", "compact", "out", "--older-than", "0s"]) == 0
+    assert sum(1 for _ in Path("out").rglob("part-*")) < files / 2
+    assert ds.dataset("out", format="parquet", partitioning="hive").to_table().num_rows == rows.num_rows
+    assert read_compacted_by_duckdb() == read_compacted_by_pyarrow(rows) == before

@@ -19,16 +19,28 @@ _OFF = ("", "0", "false", "no", "off")
 
 
 def is_untrusted(args: argparse.Namespace) -> bool:
-    """Whether the command is to run in untrusted mode; raises `SetupError` where it would plan, and cannot so."""
-    is_wanted = os.environ.get(UNTRUSTED_VARIABLE, "").lower() not in _OFF
+    """Whether the command is to run in untrusted mode; raises `SetupError` where it would plan, and cannot so.
+
+    That is so for every command that does not say otherwise (`Commands.add_parser`).
+    """
     if "untrusted" in args:
-        return bool(args.untrusted) or is_wanted
-    if is_wanted and "parameters" in args:
+        return bool(args.untrusted) or _is_wanted()
+    if getattr(args, "runs_pipelines", True):
+        refuse_if_untrusted()
+    return False
+
+
+def refuse_if_untrusted() -> None:
+    """Raise `SetupError` where pipelines are not trusted: for whatever has no untrusted mode, and reads one."""
+    if _is_wanted():
         raise SetupError(
             f"{UNTRUSTED_VARIABLE} is set, and this command does more than to look at a pipeline: "
             "validate, plan, graph and lint have an untrusted mode"
         )
-    return False
+
+
+def _is_wanted() -> bool:
+    return os.environ.get(UNTRUSTED_VARIABLE, "").lower() not in _OFF
 
 
 def policy_of(args: argparse.Namespace) -> PlanningPolicy:

@@ -8,6 +8,7 @@ from arroyo_core.api import ArroyoSchema
 from arroyo_core.pipeline.guarantees import end_to_end
 from arroyo_core.pipeline.plan import Edge, Node
 from arroyo_core.pipeline.planner import PlannedPipeline
+from arroyo_core.pipeline.views.epochs import given_nodes, rebuilt_nodes
 
 
 def render_json(pipeline: PlannedPipeline) -> str:
@@ -24,6 +25,11 @@ def render_json(pipeline: PlannedPipeline) -> str:
             "timeout_ms": checkpoint.timeout_ms,
         },
         "execution": plan.execution,
+        "live_workers": {
+            "slots": plan.live_slots,
+            "made_again_in_each_epoch": rebuilt_nodes(pipeline),
+            "given_dataframes": given_nodes(pipeline),
+        },
         "guarantee": {
             "end_to_end": end_to_end(pipeline.guarantees).value,
             "survives_restart": checkpoint.url is not None,

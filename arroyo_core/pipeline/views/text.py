@@ -7,6 +7,7 @@ from arroyo_core.api.units import format_bytes, format_duration_us
 from arroyo_core.pipeline.guarantees import end_to_end, weaknesses
 from arroyo_core.pipeline.plan import Chain, Node, Plan, Routing, UdfPin
 from arroyo_core.pipeline.planner import PlannedPipeline
+from arroyo_core.pipeline.views.epochs import epochs
 from arroyo_core.pipeline.views.labels import count, keys_label, operator_details, output_label, routing_label
 
 
@@ -29,9 +30,7 @@ def _heading(pipeline: PlannedPipeline) -> list[str]:
         count(exchanges, "exchange"),
     ]
     rows = [("Pipeline", pipeline.shown_name), ("", ", ".join(sizes)), ("Checkpoint", _checkpoint(pipeline))]
-    if plan.execution != "jobs":
-        rows.append(("Epochs", _execution(pipeline)))
-    rows.append(("Guarantee", _guarantee(pipeline)))
+    rows += [("Epochs", epochs(pipeline)), ("Guarantee", _guarantee(pipeline))]
     if plan.udfs:
         rows.append(("Functions", "\n".join(_udf(pin) for pin in plan.udfs)))
     return _table(rows, 0)
@@ -52,14 +51,6 @@ def _checkpoint(pipeline: PlannedPipeline) -> str:
         budgets.append(format_bytes(checkpoint.bytes))
     every = f"every {' or '.join(budgets)}" + (", whichever is first" if len(budgets) > 1 else "")
     return f"{pipeline.shown_url or 'nowhere (no url)'}, {every}, the last {checkpoint.keep} kept"
-
-
-def _execution(pipeline: PlannedPipeline) -> str:
-    """Where epochs run; what Spark there is, nobody knows yet."""
-    slots = count(pipeline.plan.width, "slot")
-    if pipeline.plan.execution == "live":
-        return f"in live workers, which need {slots} of Spark for as long as the job runs"
-    return f"in live workers, where Spark runs on one machine and has {slots} for them; else each as a Spark job"
 
 
 def _guarantee(pipeline: PlannedPipeline) -> str:

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from arroyo_core.runtime.confirmation import RunAbandonedError
 from arroyo_core.runtime.frames import Frame, FrameKind
-from arroyo_core.runtime.wave import RunAbandonedError
+from arroyo_core.runtime.live.credit import Alignment, Credit
 
 #: What may be on its way to one wave of one worker, from all others together, and at least from each.
 MAILBOX_BYTES = 64 << 20
@@ -29,16 +30,16 @@ def window_bytes(workers: int) -> int:
 
 
 class Window:
-    """The bytes that one worker may still send to one wave of another. A frame may take more than is left, once."""
+    """Credit of one worker for one wave of another, which may be waited for."""
 
     def __init__(self, size: int) -> None:
-        self._free = size
+        self._credit = Credit(size)
         self._is_closed = False
         self._changed = threading.Condition()
 
     @property
     def is_spent(self) -> bool:
-        return self._free <= 0
+        return self._credit.is_spent
 
     def take(self, size: int) -> None:
         """Waits while nothing is left. Raises `RunAbandonedError` once closed."""
@@ -47,11 +48,11 @@ class Window:
                 self._changed.wait()
             if self._is_closed:
                 raise RunAbandonedError
-            self._free -= size
+            self._credit.spend(size)
 
     def give(self, size: int) -> None:
         with self._changed:
-            self._free += size
+            self._credit.give(size)
             self._changed.notify()
 
     def close(self) -> None:
@@ -79,10 +80,10 @@ def size_of(frame: Frame) -> int:
 class Mailbox:
     """The frames for one wave of one worker in one run."""
 
-    def __init__(self, barriers: int, *, on_taken: Callable[[Delivery], None]) -> None:
-        """Ends after so many barriers. `on_taken` is called for each delivery before its frame is handed out."""
+    def __init__(self, channels: int, *, on_taken: Callable[[Delivery], None]) -> None:
+        """Ends after the barrier of each channel. `on_taken` is called for each delivery before it is handed out."""
         self._deliveries: queue.SimpleQueue[Delivery | None] = queue.SimpleQueue()
-        self._barriers = barriers
+        self._alignment = Alignment(channels)
         self._on_taken = on_taken
 
     def put(self, delivery: Delivery) -> None:
@@ -94,9 +95,8 @@ class Mailbox:
 
     def __iter__(self) -> Iterator[Frame | None]:
         """Frames as they come, and None where there is none for now."""
-        left = self._barriers
         is_quiet = False
-        while left:
+        while not self._alignment.is_complete:
             try:
                 delivery = self._deliveries.get(is_quiet, _LOOK_SECONDS)
             except queue.Empty:
@@ -107,5 +107,5 @@ class Mailbox:
                 raise RunAbandonedError
             is_quiet = False
             self._on_taken(delivery)
-            left -= delivery.frame.kind is FrameKind.BARRIER
+            self._alignment.take(delivery.frame.kind)
             yield delivery.frame

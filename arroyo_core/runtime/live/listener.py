@@ -10,12 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from arroyo_core.local_folders import make_socket_folder
-from arroyo_core.runtime.live.wire import Address, Connection, prove
+from arroyo_core.runtime.live.access import Access
+from arroyo_core.runtime.live.wire import Address, Connection
 
 #: Connections that wait to be accepted; a worker connects to each other one at the same time.
 _BACKLOG = 512
-#: Those that may be at their proof at the same time; more wait to be accepted.
-_AT_PROOF = 64
+#: Strangers that may be at their proof at the same time, beside all that should come.
+_STRANGERS = 64
 
 
 class Listener:
@@ -23,22 +24,26 @@ class Listener:
 
     def __init__(
         self,
-        secret: bytes,
+        access: Access,
         handle: Callable[[Connection], None],
         *,
         role: bytes,
         expected: bytes,
+        peers: int,
         host: str | None = None,
     ) -> None:
-        """Listens on a Unix socket that only this user can open, or on a free port of `host`."""
-        self._secret = secret
+        """Listens on a Unix socket that only this user can open, or on a free port of `host`, for so many peers."""
+        self._access = access
         self._handle = handle
         self._role = role
         self._expected = expected
         self._folder = None if host else make_socket_folder()
         self._sock, self.address = _bind(host, self._folder)
         self._sock.listen(_BACKLOG)
-        self._free = threading.Semaphore(_AT_PROOF)
+        #: Those at their proof, the oldest first.
+        self._unproved: dict[socket.socket, None] = {}
+        self._most_unproved = peers + _STRANGERS
+        self._lock = threading.Lock()
         threading.Thread(target=self._accept, name="arroyo-live-listener", daemon=True).start()
 
     def close(self) -> None:
@@ -55,34 +60,44 @@ class Listener:
                 sock, _ = self._sock.accept()
             except OSError:
                 return
-            # One that proves nothing must not keep others waiting.
-            self._free.acquire()
+            self._make_room(sock)
             threading.Thread(target=self._welcome, args=(sock,), name="arroyo-live-reader", daemon=True).start()
 
+    def _make_room(self, sock: socket.socket) -> None:
+        """Those that prove nothing must not keep others waiting, however many they are: the oldest one goes."""
+        with self._lock:
+            self._unproved[sock] = None
+            if len(self._unproved) > self._most_unproved:
+                oldest = next(iter(self._unproved))
+                del self._unproved[oldest]
+                with contextlib.suppress(OSError):
+                    # Its thread notices, and closes it.
+                    oldest.shutdown(socket.SHUT_RDWR)
+
     def _welcome(self, sock: socket.socket) -> None:
+        connection = None
+        with contextlib.suppress(OSError):
+            connection = self._access.open(sock, role=self._role, expected=self._expected, is_server=True)
+        with self._lock:
+            self._unproved.pop(sock, None)
         try:
-            is_known = prove(sock, self._secret, role=self._role, expected=self._expected)
-        except OSError:
-            is_known = False
-        finally:
-            self._free.release()
-        try:
-            if is_known:
-                self._handle(Connection(sock))
+            if connection is not None:
+                self._handle(connection)
         finally:
             sock.close()
 
 
-def connect(address: Address, secret: bytes, *, role: bytes, expected: bytes) -> Connection:
+def connect(address: Address, access: Access, *, role: bytes, expected: bytes) -> Connection:
     """Raises `OSError` where nobody listens, or not who should."""
     sock = address.connect()
     try:
-        if not prove(sock, secret, role=role, expected=expected):
+        connection = access.open(sock, role=role, expected=expected, is_server=False)
+        if connection is None:
             raise ConnectionRefusedError(f"{address} does not know the secret of this stage")
     except OSError:
         sock.close()
         raise
-    return Connection(sock)
+    return connection
 
 
 def _bind(host: str | None, folder: Path | None) -> tuple[socket.socket, Address]:

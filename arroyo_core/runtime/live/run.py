@@ -1,4 +1,9 @@
-"""One run of an epoch in one worker: a thread for each wave, and where frames go from it."""
+"""One run of an epoch in one worker: a thread for each wave, and where frames go from it.
+
+A run may begin before the driver asks for it: a wave that has sent the barrier of one run goes on with the rows of the
+next, while the waves behind it are still at the first, and while storage is waited for. Frames carry the number of
+their run, so that those of a channel which is ahead wait until all channels of a wave have come to their barrier.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +12,13 @@ import struct
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from arroyo_core.pipeline.plan import Plan, Routing
+from arroyo_core.runtime.clocks import task_clock
+from arroyo_core.runtime.confirmation import Confirmation, RunAbandonedError
 from arroyo_core.runtime.frames import DRIVER_CHAIN, Frame, FrameKind
 from arroyo_core.runtime.live.flow import (
     Delivery,
@@ -21,7 +29,7 @@ from arroyo_core.runtime.live.flow import (
 )
 from arroyo_core.runtime.live.wire import Connection, Message, MessageKind
 from arroyo_core.runtime.request import EpochRequest, TaskEnvironment
-from arroyo_core.runtime.wave import RunAbandonedError, run_wave
+from arroyo_core.runtime.wave import run_wave
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +65,18 @@ class Layout:
         return (run * self.plan.wave_count + wave) * self.workers + self.index + 1
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Who hears what a run comes to."""
+
+    #: Is given each report.
+    report: Callable[[pa.Buffer], None]
+    #: There are no more reports.
+    done: Callable[[], None]
+    #: A wave has ended in a way that nobody can report.
+    fail: Callable[[], None]
+
+
 class Run:
     """Mailboxes and windows of one run; frames of others may come before the run begins here."""
 
@@ -72,34 +92,40 @@ class Run:
         }
         self._left = len(layout.waves)
         self._lock = threading.Lock()
+        self._confirmation = Confirmation()
+        #: What the waves that have begun before the driver asked for the run were told; all of them the same.
+        self.early: EpochRequest | None = None
+        #: The thread of each wave that has begun.
+        self.threads: dict[int, threading.Thread] = {}
 
-    def start(
-        self,
-        request: EpochRequest,
-        environment: Callable[[int, int], TaskEnvironment],
-        *,
-        report: Callable[[pa.Buffer], None],
-        done: Callable[[], None],
-        fail: Callable[[], None],
-    ) -> list[threading.Thread]:
-        """Begin all waves. `report` is given each report, and `done` is called when there are no more.
+    def attempt(self, wave: int) -> int:
+        return self._layout.attempt(self.number, wave)
 
-        `fail` is called where a wave ends in a way that nobody can report.
-        """
-        if not self._layout.waves:
-            done()
-        threads = []
-        for wave in self._layout.waves:
-            task = environment(wave, self._layout.attempt(self.number, wave))
-            thread = threading.Thread(
-                target=self._run_wave,
-                args=(wave, request, task, report, done, fail),
-                name=f"arroyo-wave-{wave}",
-                daemon=True,
-            )
-            thread.start()
-            threads.append(thread)
-        return threads
+    def confirm(self, request: EpochRequest) -> list[int]:
+        """The driver asks for the run; returns the waves that have not begun yet."""
+        self._confirmation.give(request)
+        return [wave for wave in self._layout.waves if wave not in self.threads]
+
+    def confirmation(self) -> Confirmation | None:
+        """What a wave that begins now has to wait for; None where the driver has asked for the run."""
+        return None if self._confirmation.is_here else self._confirmation
+
+    def following(self) -> EpochRequest:
+        """What the run after this one is told before the driver asks for it; once the driver has asked for this one."""
+        request = self._confirmation.wait()
+        # Time is the driver's, as it was heard of last, and does not go back.
+        now_us = max(task_clock(told).now_us() for told in (request, self.early) if told is not None)
+        return request.following(keep=self._layout.plan.checkpoint.keep, timestamp_us=now_us)
+
+    def start(self, wave: int, request: EpochRequest, environment: TaskEnvironment, outcome: Outcome) -> None:
+        """Begin a wave."""
+        self.threads[wave] = thread = threading.Thread(
+            target=self._run_wave,
+            args=(wave, request, environment, outcome),
+            name=f"arroyo-wave-{wave}",
+            daemon=True,
+        )
+        thread.start()
 
     def receive(self, message: Message, worker: int) -> None:
         """Take what another worker sent: a frame, or credit."""
@@ -114,6 +140,7 @@ class Run:
     def abandon(self) -> None:
         """Whatever waits in this run ends."""
         self.is_abandoned.set()
+        self._confirmation.abandon()
         for window in self._windows.values():
             window.close()
         for mailbox in self._mailboxes.values():
@@ -124,15 +151,13 @@ class Run:
         wave: int,
         request: EpochRequest,
         environment: TaskEnvironment,
-        report: Callable[[pa.Buffer], None],
-        done: Callable[[], None],
-        fail: Callable[[], None],
+        outcome: Outcome,
     ) -> None:
         try:
             with closing(run_wave(self._layout.plan, wave, request, environment, self._mailboxes[wave])) as frames:  # type: ignore[type-var]
                 for frame in frames:
                     if frame.chain == DRIVER_CHAIN:
-                        report(frame.payload)
+                        outcome.report(frame.payload)
                     else:
                         self._send(frame)
         except (RunAbandonedError, OSError):
@@ -140,13 +165,13 @@ class Run:
             return
         except Exception:
             logger.exception("wave %d of worker %d", wave, self._layout.index)
-            fail()
+            outcome.fail()
             return
         with self._lock:
             self._left -= 1
             is_last = not self._left
         if is_last:
-            done()
+            outcome.done()
 
     def _send(self, frame: Frame) -> None:
         wave = self._layout.wave_of[frame.chain]
@@ -176,8 +201,12 @@ class Run:
                 return
             if delivery.worker == self._layout.index:
                 self._windows[delivery.worker, wave].give(size)
-            else:
+                return
+            try:
                 self._peers[delivery.worker].send(MessageKind.CREDIT, _CREDIT.pack(self.number, wave, size))
+            except OSError as error:
+                # Called from inside of the wave, which must not take it for an error of an operator.
+                raise RunAbandonedError from error
 
         return give
 

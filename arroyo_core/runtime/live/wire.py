@@ -13,8 +13,10 @@ import secrets
 import socket
 import struct
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -51,6 +53,10 @@ class MessageKind(IntEnum):
     FRAME = 8
     #: Worker to worker: bytes of frames of a run that were taken.
     CREDIT = 9
+    #: Worker to driver: text for its standard output, of no run.
+    SHOWN = 10
+    #: Worker to driver: a `TaskProgress` of a run.
+    PROGRESS = 11
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +68,17 @@ class Address:
     port: int = 0
 
     def connect(self) -> socket.socket:
-        if self.path:
-            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        """Raises `OSError` where nobody listens."""
+        if not self.path:
+            return socket.create_connection((self.host, self.port), timeout=PROOF_SECONDS)
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
             sock.settimeout(PROOF_SECONDS)
             sock.connect(self.path)
-            return sock
-        return socket.create_connection((self.host, self.port), timeout=PROOF_SECONDS)
+        except OSError:
+            sock.close()
+            raise
+        return sock
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +88,30 @@ class Message:
     payload: pa.Buffer
 
 
+class Stream(Protocol):
+    """What we need of a socket; encrypted ones are no `socket.socket`."""
+
+    def sendall(self, data: Any, /) -> None: ...
+
+    def recv(self, size: int, /) -> bytes: ...
+
+    def recv_into(self, view: memoryview, /) -> int: ...
+
+    def settimeout(self, seconds: float | None, /) -> None: ...
+
+    def getsockname(self) -> Any: ...
+
+    def shutdown(self, how: int, /) -> None: ...
+
+    def close(self) -> None: ...
+
+
 class Connection:
     """One end of a socket. Any thread may send; one thread receives."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: Stream) -> None:
         """Takes the socket over, after `prove`."""
         sock.settimeout(None)
-        if sock.family != socket.AF_UNIX:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._sock = sock
         self._lock = threading.Lock()
 
@@ -143,12 +170,23 @@ class Connection:
         return buffer
 
 
-def prove(sock: socket.socket, secret: bytes, *, role: bytes, expected: bytes) -> bool:
+#: Gives what stands for a connection from now on, given who has it and who is at its other end; for tests.
+Wrap: TypeAlias = Callable[[Connection, int, int], Connection]
+
+#: The number of the driver, beside those of workers.
+DRIVER_NUMBER = -1
+
+
+def bare(connection: Connection, own: int, other: int) -> Connection:
+    """Nothing stands for it."""
+    return connection
+
+
+def prove(sock: Stream, secret: bytes, *, role: bytes, expected: bytes) -> bool:
     """Whether both ends know the secret; each has a role, so that nobody can send a proof back.
 
-    Raises `OSError` where the other end is gone, or does not answer.
+    Raises `OSError` where the other end is gone, or does not answer within the socket's timeout.
     """
-    sock.settimeout(PROOF_SECONDS)
     own = secrets.token_bytes(_NONCE_BYTES)
     sock.sendall(own)
     other = _read_exactly(sock, _NONCE_BYTES)
@@ -160,7 +198,7 @@ def _proof(secret: bytes, role: bytes, own: bytes, other: bytes) -> bytes:
     return hmac.digest(secret, role + b"\0" + own + other, hashlib.sha256)
 
 
-def _read_exactly(sock: socket.socket, size: int) -> bytes:
+def _read_exactly(sock: Stream, size: int) -> bytes:
     found = b""
     while len(found) < size:
         part = sock.recv(size - len(found))

@@ -322,8 +322,8 @@ def test_help_lists_commands_by_purpose(capsys):
         main(["--help"])
     found = headings(capsys.readouterr().out)
     assert list(found) == [*list(CommandGroup)[:-1], "options"]
-    assert found["run jobs"] == ["run", "stop", "ps", "status"]
-    assert {"checkpoints", "state", "dlq", "kafka"} == set(found["look into state and output"])
+    assert found["run jobs"] == ["run", "stop", "rescale", "ps", "status", "pack"]
+    assert {"checkpoints", "state", "dlq", "files", "iceberg", "kafka"} == set(found["look into state and output"])
 
 
 @pytest.fixture

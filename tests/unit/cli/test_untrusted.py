@@ -1,6 +1,8 @@
 """Untrusted mode: pipelines that attack whoever looks at them, and code that does not ask before it acts."""
 
+import argparse
 import http.server
+import io
 import json
 import os
 import subprocess
@@ -10,9 +12,12 @@ import threading
 import pytest
 
 from arroyo_core.api.policy import PlanningPolicy, in_force
-from arroyo_core.cli.main import main
+from arroyo_core.cli.commands import Commands, RootParser, subparsers_of
+from arroyo_core.cli.confined.policies import is_untrusted
+from arroyo_core.cli.main import _parser, main
+from arroyo_core.cli.options import add_planning
 from arroyo_core.cli.planning_time import planning_time
-from arroyo_core.errors import InvalidPipelineError
+from arroyo_core.errors import InvalidPipelineError, SetupError
 
 #: One process for all attacks: to start Python and to import everything takes longer than they do.
 ATTACK = """
@@ -312,6 +317,81 @@ def test_commands_that_do_more_refuse_untrusted_mode(command, monkeypatch, capsy
     monkeypatch.setenv("ARROYO_UNTRUSTED", "1")
     assert main(command) == 2
     assert "validate, plan, graph and lint have an untrusted mode" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("statements", ["select 1;", "", "create table t (x int) with (connector = 'impulse');"])
+def test_the_prompt_of_sql_refuses_untrusted_mode(statements, monkeypatch, capsys):
+    monkeypatch.setenv("ARROYO_UNTRUSTED", "1")
+    monkeypatch.setattr("sys.stdin", io.StringIO(statements))
+    assert main(["sql"]) == 2
+    printed = capsys.readouterr()
+    assert "validate, plan, graph and lint have an untrusted mode" in printed.err
+    assert printed.out == ""
+
+
+def test_a_pipeline_of_a_job_is_not_read_in_untrusted_mode(monkeypatch, tmp_path, capsys):
+    # Its URL may name a variable, and a server that gets it.
+    path = tmp_path / "theirs.yaml"
+    path.write_text("name: x\ncheckpoint: {url: 'http://localhost:1/${HOME}'}\nnodes: [{id: a, operator: a.b}]\n")
+    monkeypatch.setenv("ARROYO_UNTRUSTED", "1")
+    for command in (["status"], ["ps"], ["stop"], ["rescale", "--parallelism", "2"], ["checkpoints", "ls"]):
+        assert main([*command, str(path)]) == 2
+        assert "validate, plan, graph and lint have an untrusted mode" in capsys.readouterr().err
+
+
+#: What has untrusted mode.
+CONFINED = {"validate", "plan", "graph", "lint"}
+#: What never plans or runs a pipeline. Any other command, and whatever is added, is refused.
+HARMLESS = {
+    *("arroyo plugins", "arroyo stop", "arroyo rescale", "arroyo ps", "arroyo status", "arroyo schema"),
+    *("arroyo fmt", "arroyo docs", "arroyo completion", "arroyo proto"),
+    *(f"arroyo new {kind}" for kind in ("source", "sink", "database", "operator", "plugin", "udf", "pipeline")),
+    *(f"arroyo udf {action}" for action in ("ls", "verify", "push", "keygen", "sign")),
+    *(f"arroyo checkpoints {action}" for action in ("ls", "show", "verify", "repair", "seal", "fork", "rm")),
+    *(f"arroyo state {action}" for action in ("tables", "cat", "diff")),
+    *(f"arroyo dlq {action}" for action in ("ls", "show")),
+    *("arroyo kafka broker",),
+}
+
+
+def parsers_below(parser):
+    """Each parser that takes arguments of a command or an action, with the defaults of those above it."""
+    below = subparsers_of(parser)
+    is_command = "command" in parser._defaults
+    yield from [(parser.prog, dict(parser._defaults))] if is_command or not below else []
+    for actions in below:
+        for each in actions.choices.values():
+            for name, defaults in parsers_below(each):
+                yield name, {**parser._defaults, **defaults}
+
+
+def test_every_other_command_is_refused_unless_it_says_that_it_runs_no_pipeline(monkeypatch):
+    monkeypatch.setenv("ARROYO_UNTRUSTED", "1")
+    allowed, looked = set(), set()
+    for name, defaults in parsers_below(_parser()):
+        looked.add(name)
+        arguments = {**defaults, "untrusted": False} if name.split()[1] in CONFINED else defaults
+        try:
+            confined = is_untrusted(argparse.Namespace(**arguments))
+        except SetupError:
+            continue
+        assert confined == (name.split()[1] in CONFINED), name
+        allowed.update([] if confined else [name])
+    assert allowed == HARMLESS & looked
+    assert {"arroyo sql", "arroyo run", "arroyo dlq replay", "arroyo udf test", "arroyo kafka lag"} <= looked - allowed
+
+
+def test_a_command_of_a_plugin_is_refused_by_default(monkeypatch):
+    monkeypatch.setenv("ARROYO_UNTRUSTED", "1")
+    commands = Commands(RootParser(prog="arroyo"))
+    commands.add_parser("forgot", help="says nothing")
+    looks = commands.add_parser("looks", help="runs none", runs_pipelines=False)
+    add_planning(looks.add_subparsers().add_parser("plans"))
+    with pytest.raises(SetupError, match="have an untrusted mode"):
+        is_untrusted(commands.root.parse_args(["forgot"]))
+    with pytest.raises(SetupError, match="have an untrusted mode"):
+        is_untrusted(commands.root.parse_args(["looks", "plans"]))
+    assert not is_untrusted(commands.root.parse_args(["looks"]))
 
 
 @pytest.mark.parametrize("value", ["", "0", "off"])

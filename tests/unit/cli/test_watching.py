@@ -273,6 +273,7 @@ def test_the_fields_of_the_json_are_these(own_logging, pipeline, capfd):
         "resumed_from",
         "restarts",
         "generation",
+        "parallelism",
         "committed_us",
         "duration_s",
         "source_rows",

@@ -145,6 +145,8 @@ def test_an_ordered_map_may_be_written_as_a_list(read):
         ("{left: a, right: b}", "1:11", "'right' cannot be set together with 'left'", None),
         ("{bad_data: drop, badData: fail}", "1:18", "the same field", None),
         ("settings: [1]", "1:11", "must be a mapping, not a list", None),
+        ("settings: {a: [1, 1e400]}", "1:19", "'settings' cannot hold the number 1e400, which is not finite", None),
+        ("items: [.nan]", "1:9", "'items' cannot hold the number .nan, which is not finite", None),
         ("items: {a: 1}", "1:8", "must be a list, not a mapping", None),
         ("wait: 5", "1:7", "has no unit", "5s"),
         ("since: 2026-01-31", "1:8", "Timestamp, such as 2026-01-31T12:00:00Z", None),

@@ -24,6 +24,7 @@ TEXT = """\
 Pipeline    views
             6 nodes, 4 chains, 3 waves, 3 exchanges
 Checkpoint  s3://${BUCKET}/x, every 90s or 5,000 rows, whichever is first, the last 10 kept
+Epochs      each as a Spark job, which is the default
 Guarantee   no guarantee, end to end
             because of events, no guarantee: it keeps no position: after a failure rows may come again, or never
             because of end, at least once: it takes no part in commits: rows of an epoch that is run again come twice
@@ -93,19 +94,70 @@ def pipeline(plugins, tmp_path):
 @pytest.mark.parametrize(
     ("execution", "shown"),
     [
-        ("live", "Epochs      in live workers, which need 2 slots of Spark for as long as the job runs\n"),
+        ("jobs", "Epochs      each as a Spark job, as its file says\nGuarantee"),
+        (
+            "live",
+            "Epochs      in live workers, which need 2 slots of Spark for as long as the job runs\n"
+            "            refused with fewer slots, on Spark Connect, with spark.dynamicAllocation.enabled\n"
+            "            beside other pipelines in one 'arroyo run' each as a Spark job\n"
+            "            made again from their tables in each epoch, as they do not live on: events (t.source), named ("
+            "t.map), keyed (t.key_by), end (t.sink), all (t.key_by), one (t.sink)\n"
+            "Guarantee",
+        ),
         (
             "auto",
-            "Epochs      in live workers, where Spark runs on one machine and has 2 slots for them; else each as a",
+            "Epochs      in live workers, where Spark runs on one machine and has 2 slots for them\n"
+            "            else each as a Spark job: on a cluster, with fewer slots, on Spark Connect, with spark."
+            "dynamicAllocation.enabled\n"
+            "            beside other pipelines in one 'arroyo run' each as a Spark job\n"
+            "            made again",
         ),
     ],
 )
-def test_text_tells_where_epochs_run_if_not_as_jobs(plugins, tmp_path, execution, shown):
+def test_text_tells_where_epochs_run_and_why(plugins, tmp_path, execution, shown):
+    pipeline = plan_of(plugins, tmp_path, execution)
+    assert shown in render_text(pipeline)
+    document = json.loads(render_json(pipeline))
+    assert document["execution"] == execution
+    assert document["live_workers"] == {
+        "slots": 2,
+        "made_again_in_each_epoch": ["events", "named", "keyed", "end", "all", "one"],
+        "given_dataframes": [],
+    }
+
+
+def plan_of(plugins, tmp_path, execution):
     path = tmp_path / "p.yaml"
     path.write_text(f"execution: {execution}\n{PIPELINE}")
-    pipeline = plan_file(path, plugins=plugins, environment=SECRETS)
-    assert shown in render_text(pipeline)
-    assert json.loads(render_json(pipeline))["execution"] == execution
+    return plan_file(path, plugins=plugins, environment=SECRETS)
+
+
+@pytest.fixture
+def source(plugins, tmp_path, monkeypatch):
+    """Operators that live on, but for one; gives the class of the source."""
+    classes = {
+        name: type(found.constructed.inner) for name, found in plan_of(plugins, tmp_path, "jobs").operators.items()
+    }
+    for name in ("events", "keyed", "end"):
+        monkeypatch.setattr(classes[name], "lives_on", lambda self: True)
+    return classes["events"]
+
+
+def test_text_tells_which_operators_live_workers_make_again(plugins, tmp_path, source):
+    shown = render_text(plan_of(plugins, tmp_path, "live"))
+    assert "as they do not live on: named (t.map)\n" in shown
+
+
+@pytest.mark.parametrize(
+    ("execution", "shown"),
+    [
+        ("auto", "each as a Spark job: the rows of DataFrames come through Spark jobs (events)\n"),
+        ("live", "nowhere: the rows of DataFrames come through Spark jobs (events), and not to live workers\n"),
+    ],
+)
+def test_text_tells_that_dataframes_are_in_the_way(plugins, tmp_path, source, monkeypatch, execution, shown):
+    monkeypatch.setattr(source, "given_table", lambda self: "given")
+    assert f"Epochs      {shown}" in render_text(plan_of(plugins, tmp_path, execution))
 
 
 @pytest.mark.parametrize("view", [render_text, render_json, render_mermaid, render_dot])

@@ -50,9 +50,12 @@ class Trace:
     on_commit: Callable[[CommitToken], None] = lambda _: None
     #: Called by a source that has nothing more for now.
     on_wait: Callable[[], None] = lambda: None
+    #: Called with the operator's id, its subtask and what happens to it.
+    on_call: Callable[[str, int, str], None] = lambda *_: None
 
     def add(self, ctx, call):
         self.calls.append((ctx.task_info.operator_id, ctx.task_info.task_index, call))
+        self.on_call(*self.calls[-1])
 
     def of(self, operator_id, subtask=0):
         return [call for name, index, call in self.calls if (name, index) == (operator_id, subtask)]
@@ -73,10 +76,14 @@ class Rows(SourceOperator):
         self.size = int(config.get("batch", 3))
         self.fail = config.get("fail")
         self.then_wait = bool(config.get("then_wait"))
+        self.is_living = bool(config.get("lives_on"))
         self.trace = trace
 
     def name(self):
         return "test.rows"
+
+    def lives_on(self):
+        return self.is_living
 
     def output_schema(self, inputs):
         return ArroyoSchema(SCHEMA, "at")
@@ -147,6 +154,9 @@ class Passing(ArrowOperator):
             raise (
                 ZeroDivisionError("seven is not allowed") if not self.config.get("outage") else ConnectionError("down")
             )
+        if self.config.get("shows"):
+            text = "".join(f"{n}\n" for n in batch.column("n").to_pylist())
+            self.trace.add(ctx, f"shows {ctx.show(text, heading='n' + chr(10))}")
         if self.config.get("wrong_schema"):
             batch = batch.drop_columns(["key"])
         collector.collect(batch)
@@ -161,6 +171,29 @@ class Passing(ArrowOperator):
     def on_close(self, final_message, ctx, collector):
         self.trace.add(ctx, f"close {final_message}")
         return final_message
+
+
+class Noting(Passing):
+    """Passes rows on; the first subtask notes in a table that all see when it has come to some number."""
+
+    def name(self):
+        return "test.noting"
+
+    def tables(self, inputs):
+        return global_table_config("notes", "numbers that came")
+
+    def on_start(self, ctx):
+        super().on_start(ctx)
+        self.view = ctx.table_manager.get_global_keyed_state("notes")
+
+    def process_batch(self, batch, ctx, collector):
+        noted = int(self.config["noted"])
+        if noted in batch.column("n").to_pylist():
+            self.view.insert(noted, ctx.epoch)
+        collector.collect(batch)
+
+    def handle_checkpoint(self, barrier, ctx, collector):
+        self.trace.add(ctx, f"sees {self.view.get_all()} in {barrier.epoch}")
 
 
 class Sieve(ArrowOperator):
@@ -288,10 +321,14 @@ class Committed(ArrowOperator):
 
     def __init__(self, config, trace):
         self.trace = trace
+        self.is_living = bool(config.get("lives_on"))
         self.rows = []
 
     def name(self):
         return "test.sink"
+
+    def lives_on(self):
+        return self.is_living
 
     def input_count(self):
         return (1, None)
@@ -316,6 +353,7 @@ class Committed(ArrowOperator):
 
     def handle_checkpoint(self, barrier, ctx, collector):
         ctx.table_manager.insert_committing_data("staged", json.dumps(self.rows).encode())
+        self.rows = []
 
     def handle_commit(self, epoch, commit_data, ctx):
         rows = [row for data in commit_data["staged"].values() for row in json.loads(data)]
@@ -346,6 +384,7 @@ class Last(Committed):
 OPERATORS = {
     "test.rows": Rows,
     "test.passing": Passing,
+    "test.noting": Noting,
     "test.totals": Totals,
     "test.sink": Committed,
     "test.last": Last,

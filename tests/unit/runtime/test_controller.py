@@ -22,6 +22,7 @@ from arroyo_core.runtime.events import (
     Outcome,
     Publish,
     Published,
+    RescaleRequested,
     Restore,
     Restored,
     RunEpoch,
@@ -336,6 +337,46 @@ def test_a_stop_ends_the_epoch_and_runs_one_last_one(machine):
     assert machine(Collected()) == [Finish(Outcome.STOPPED)]
 
 
+def test_a_rescale_ends_the_epoch_and_the_job_ends_when_that_is_committed(machine):
+    machine.to_epoch(2)
+    assert machine(RescaleRequested(3)) == [EndEpoch()]
+    assert machine(RescaleRequested(4)) == []
+    assert machine(accepted(2)) == [Publish(2)]
+    assert machine(Published(2, needs_commit=True)) == [Commit(2)]
+    assert machine(Committed(2)) == [Finish(Outcome.RESCALED)]
+
+
+def test_a_rescale_of_a_job_that_waits_for_rows_runs_an_epoch_without_any(machine):
+    machine.to_epoch(1)
+    machine(accepted(1, rows=0))
+    machine(Published(1, needs_commit=False))
+    published, waiting = machine(accepted(2, rows=0))
+    assert (published, type(waiting)) == (Publish(2), StartTimer)
+    assert machine(RescaleRequested(3)) == [RunEpoch(3, 0)]
+    machine(Published(2, needs_commit=False))
+    assert machine(accepted(3, rows=0)) == [Publish(3)]
+
+
+def test_an_epoch_that_fails_during_a_rescale_is_run_again_before_it(machine):
+    machine.to_epoch(2)
+    machine(RescaleRequested(3))
+    (timer,) = machine(failed())
+    assert machine(TimerFired(timer.number)) == [Restore()]
+    assert machine(Restored(2)) == [RunEpoch(2, 0)]
+    assert machine(accepted(2)) == [Publish(2)]
+
+
+def test_a_stop_goes_before_a_rescale_and_so_does_the_end_of_the_data(machine):
+    machine.to_epoch(2)
+    machine(RescaleRequested(3))
+    assert machine(StopRequested(StopMode.CHECKPOINT)) == [EndEpoch()]
+    assert machine(accepted(2)) == [Publish(2), RunEpoch(3, 0, StopMode.CHECKPOINT)]
+    machine(Published(2, needs_commit=False))
+    assert machine(accepted(3, rows=0, is_final=True)) == [Publish(3)]
+    assert machine(Published(3, needs_commit=False)) == [CollectGarbage()]
+    assert machine(Collected()) == [Finish(Outcome.FINISHED)]
+
+
 def test_an_immediate_stop_gives_the_epoch_up(machine):
     machine.to_epoch(2)
     assert machine(StopRequested(StopMode.IMMEDIATE)) == [CancelEpoch()]
@@ -512,6 +553,8 @@ class World:
             choices.append("timer")
         if self.data.draw(st.integers(0, 40)) == 0:
             choices.append("stop")
+        if self.data.draw(st.integers(0, 40)) == 0:
+            choices.append("rescale")
         if Lane.RUN in self.work:
             choices.append("look")
         assert choices, "the job waits for nothing"
@@ -523,6 +566,8 @@ class World:
             epoch = self.work[Lane.RUN].epoch
             self.time_ms += 400_000
             self.handle(seen(epoch, self.data.draw(st.sampled_from("ab"))))
+        elif choice == "rescale":
+            self.handle(RescaleRequested(self.data.draw(st.integers(1, 4))))
         elif choice == "stop":
             mode = self.data.draw(st.sampled_from(StopMode))
             self.is_hurried |= mode is StopMode.IMMEDIATE
@@ -541,6 +586,9 @@ def test_whatever_happens_epochs_are_published_in_order_and_each_is_committed_on
             break
         world.step()
     assert world.committed == sorted(set(world.committed))
+    # Another driver goes on at once: it has nothing to complete.
+    if world.end == Finish(Outcome.RESCALED):
+        assert world.committed == world.published != []
     # A hurried stop, or one during an outage, leaves the commit to the next start.
     if isinstance(world.end, Finish) and not world.is_hurried and not world.has_failed_to_restore:
         assert world.committed == world.published

@@ -33,7 +33,7 @@ def operator():
 def residents(operator):
     residents = Residents()
     resident = Resident(ConstructedOperator(operator=operator), tables=None, ctx=None)
-    residents.keep({"node": resident}, LAST.token)
+    residents.keep({"node": resident}, LAST.token, {})
     return residents
 
 

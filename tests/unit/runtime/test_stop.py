@@ -42,7 +42,9 @@ def test_an_epoch_that_cannot_be_asked_to_end_ends_by_itself(lab, monkeypatch, c
     ]
     job = lab.job(nodes, lanes=ThreadLanes(), checkpoint={"interval": "1s"})
     lab.trace.on_wait = job.stop.request
-    monkeypatch.setattr(StopFile, "end_epoch", lambda self: (_ for _ in ()).throw(OSError("the store is away")))
+    monkeypatch.setattr(
+        StopFile, "end_epoch", lambda self, **kwargs: (_ for _ in ()).throw(OSError("the store is away"))
+    )
     result = job.run()
     assert not result.is_finished
     assert len(lab.trace.numbers()) == 20

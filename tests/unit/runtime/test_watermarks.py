@@ -207,6 +207,39 @@ def merged_in_epochs(said, cuts, order):
     return holder.merged
 
 
+def test_how_far_an_ended_input_had_come_is_learned_while_the_epoch_runs():
+    """Of the watermarks 10 and the end of time only the end was sent: the sender knows more than came."""
+    ended, idle = Level(END_OF_TIME_US, furthest_us=10), Level(4)
+    holder = WatermarkHolder([LEFT, RIGHT], restored={LEFT: Level(END_OF_TIME_US), RIGHT: idle}, merged=Level(4))
+    holder.update(RIGHT, Watermark.idle())
+    holder.learn({LEFT: ended, RIGHT: idle})
+    assert holder.end_epoch(LEFT) == []
+    assert holder.end_epoch(RIGHT) == [at(10), Watermark.idle()]
+
+
+ENDED = st.builds(Level, st.just(END_OF_TIME_US), furthest_us=st.none() | st.integers(-50, 50))
+
+
+@given(
+    st.lists(LEVELS | ENDED, min_size=3, max_size=3),
+    st.lists(st.tuples(st.integers(0, 2), st.none() | st.integers(-50, 50)), max_size=20),
+)
+def test_an_epoch_that_learns_late_comes_to_the_same_level(levels, said):
+    """What one knows from the beginning, and another one learns before the first barrier, makes no difference."""
+    restored = {(0, index): level for index, level in enumerate(levels)}
+    heard = {channel: Level(level.event_time_us, level.is_idle) for channel, level in restored.items()}
+    early, late = (WatermarkHolder(found, restored=found) for found in (restored, heard))
+    for index, time_us in said:
+        if not levels[index].has_ended:
+            early.update((0, index), Watermark(time_us))
+            late.update((0, index), Watermark(time_us))
+    late.learn(restored)
+    for channel in restored:
+        early.end_epoch(channel)
+        late.end_epoch(channel)
+    assert late.merged == early.merged
+
+
 @given(st.lists(st.tuples(st.integers(0, 2), st.one_of(st.none(), st.integers(-50, 50)), st.booleans()), max_size=60))
 def test_the_merged_event_time_never_goes_backwards(updates):
     holder = WatermarkHolder([(index, 0) for index in range(3)])

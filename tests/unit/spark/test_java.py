@@ -1,3 +1,6 @@
+import sys
+from types import SimpleNamespace
+
 import pytest
 
 from arroyo_core.errors import SetupError
@@ -35,6 +38,16 @@ def test_an_old_java_is_refused_by_its_version(monkeypatch, tmp_path):
     fake_java(tmp_path, 'java version "1.8.0_392"')
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(SetupError, match=r"is Java 8\. Spark needs Java 17"):
+        check_java()
+
+
+def test_spark_3_runs_on_java_11_and_spark_4_does_not(monkeypatch, tmp_path):
+    java = fake_java(tmp_path, 'openjdk version "11.0.13" 2021-10-19')
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "pyspark", SimpleNamespace(__version__="3.5.7"))
+    assert check_java() == java
+    monkeypatch.setitem(sys.modules, "pyspark", SimpleNamespace(__version__="4.0.0"))
+    with pytest.raises(SetupError, match=r"is Java 11\. Spark needs Java 17"):
         check_java()
 
 

@@ -79,6 +79,11 @@ class SparkFailedError(Exception):
         (NO_PICKLE.replace("arroyo_core", "arroyo_std.sql"), f"no arroyo-std {version('arroyo-std')} on 10.0.0.5"),
         (NO_PICKLE.replace("arroyo_core", "acme"), "executors have no module 'acme' on 10.0.0.5: install"),
         (NO_PYTHON, "executors cannot start Python on 10.0.0.5: there is no /opt/env/bin/python3.12."),
+        # As 3.5 writes it.
+        (
+            OTHER_PYTHON.replace("version: 3.9", "version (3, 9)").replace("driver: 3.11", "driver 3.11"),
+            "executors have Python 3.9 on 10.0.0.5, and the driver has 3.11: both must",
+        ),
         (OTHER_PYTHON, "executors have Python 3.9 on 10.0.0.5, and the driver has 3.11: both must"),
     ],
 )

@@ -109,12 +109,16 @@ def test_a_jvm_of_spark_submit_gets_no_options_any_more():
 
 
 def test_the_thin_client_says_what_it_cannot_do(monkeypatch):
-    found = {"pyspark": object(), "pyspark.core": None, "pyspark.context": None}
+    found = {"pyspark.core": None, "pyspark.context": None}
     monkeypatch.setattr(session_module, "find_spec", lambda name: found[name])
     with pytest.raises(SetupError, match=r"pyspark-client, which only reaches Spark Connect.*on local\[2\]: give"):
         start_spark("job", master="local[2]")
-    found["pyspark"] = None
-    with pytest.raises(SetupError, match="pyspark is not installed"):
+
+
+def test_spark_is_not_started_where_pyspark_is_missing(monkeypatch):
+    monkeypatch.setattr(session_module, "active_spark", lambda: None)
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with pytest.raises(SetupError, match="this Python has no pyspark"):
         start_spark("job", master="local[2]")
 
 

@@ -21,9 +21,11 @@ from arroyo_core.state import (
     timestamp_table_config,
 )
 from arroyo_core.state.column_rules import column_path, compare_columns, name_columns
+from arroyo_core.state.failures import StateValueError
 from arroyo_core.state.fitting import fit_rows
 from arroyo_core.state.inspection import read_table
 from arroyo_core.state.merge import table_files
+from arroyo_core.state.rows import RowFormat
 from arroyo_core.state.table_types import derive_mismatch, describe_changes
 
 from .support.state_job import Job
@@ -294,6 +296,13 @@ def test_a_wrong_type_in_a_file_is_still_noticed(tmp_path):
     lives.job.backend.publish(type(lives.job.checkpoint)(job_id="job", epoch=2, parent_epoch=1, operators=[operator]))
     (problem,) = Verifier(lives.job.backend).verify(2).problems
     assert "has a column 'a' of type int64, not string" in problem
+
+
+def test_a_null_in_a_column_without_nulls_is_an_error_of_state():
+    schema = ArroyoSchema(pa.schema([pa.field("k", pa.int64(), nullable=False)]))
+    rows = RowFormat("t", schema, is_generational=False, unkeyed_hash=0)
+    with pytest.raises(StateValueError, match=r"table 't': its rows do not fit its columns: .*'k'"):
+        rows.decode(pa.table({"k": pa.array([1, None], pa.int64())}))
 
 
 def test_rows_that_fit_are_not_copied():

@@ -181,7 +181,7 @@ def test_a_record_of_another_secret_or_boot_is_a_miss(cache, monkeypatch):
 
 def test_small_tables_stay_in_memory_up_to_a_bound(tmp_path, monkeypatch):
     shelf = shelf_of(WarmCache(tmp_path / "cache"))
-    monkeypatch.setattr(state_cache, "SMALL_TOTAL_BYTES", 2 * table().nbytes)
+    monkeypatch.setattr(state_cache, "SMALL_TOTAL_BYTES", 2 * state_cache._held_bytes(table()))
     for number in (1, 2, 3):
         shelf.put(facts(number), table())
     for entry in entries_of(tmp_path):
@@ -364,3 +364,13 @@ def test_large_tables_are_kept_as_small_ones_are(cache, monkeypatch):
     monkeypatch.setattr(state_cache, "BUFFERED_BYTES", 0)
     shelf_of(cache).put(facts(1), table(1000))
     assert shelf_of(WarmCache(cache.folder)).get(facts(1), 0, 9).num_rows == 1000
+
+
+def test_tiny_tables_count_for_what_they_take_in_memory(tmp_path, monkeypatch):
+    """Their rows are next to nothing: of a limit for rows alone, thousands would stay."""
+    monkeypatch.setattr(state_cache, "SMALL_TOTAL_BYTES", 1024**2)
+    cache = WarmCache(tmp_path / "cache")
+    for number in range(200):
+        cache.remember(str(number), table())
+    assert table().nbytes * 200 < 1024**2
+    assert len(cache._small) < 50

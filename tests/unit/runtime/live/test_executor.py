@@ -11,7 +11,10 @@ from arroyo_testing.live import ThreadLauncher, live_executor
 from arroyo_core.errors import OperatorError
 from arroyo_core.runtime.events import Committed
 from arroyo_core.runtime.lanes import ThreadLanes
-from arroyo_core.runtime.live.executor import TRIES, LiveExecutor, LiveWorkersError
+from arroyo_core.runtime.live import worker
+from arroyo_core.runtime.live.crew import LiveWorkersError
+from arroyo_core.runtime.live.executor import TRIES, LiveExecutor
+from arroyo_core.runtime.live.wire import MessageKind
 
 NODES = [
     {"id": "rows", "operator": "test.rows", "config": {"count": 60}},
@@ -38,6 +41,55 @@ def test_the_same_workers_run_epoch_after_epoch(lab, executor):
     result = lab.run(NODES, executor=executor, **SETTINGS)
     assert (totals(lab), len(lab.trace.rows), starts) == (TOTALS, 5, [2])
     assert result.epochs > 3
+
+
+def test_workers_that_were_prepared_run_the_first_epoch(lab, executor):
+    starts = count_starts(executor)
+    job = lab.job(NODES, executor=executor, **SETTINGS)
+    executor.prepare(job.plan)
+    assert starts == [2]
+    assert job.result.epochs == 0
+    job.run()
+    assert (totals(lab), len(lab.trace.rows), starts) == (TOTALS, 5, [2])
+
+
+def test_no_frame_comes_to_a_worker_that_has_not_read_its_plan(lab, executor, monkeypatch):
+    """The others have connected to it, and could begin."""
+    has_come, read_plan, number_of = threading.Event(), worker.Layout, worker.run_number
+    came_early = []
+
+    def read_late(plan, index, workers):
+        if index == 0:
+            came_early.append(has_come.wait(1))
+        return read_plan(plan, index, workers)
+
+    def note(message):
+        has_come.set()
+        return number_of(message)
+
+    monkeypatch.setattr(worker, "Layout", read_late)
+    monkeypatch.setattr(worker, "run_number", note)
+    lab.run(NODES, executor=executor, **SETTINGS)
+    assert (totals(lab), came_early) == (TOTALS, [False])
+
+
+def test_workers_of_another_plan_are_not_used(lab, executor):
+    starts = count_starts(executor)
+    executor.prepare(lab.plan(NODES, **{**SETTINGS, "parallelism": 3}))
+    lab.run(NODES, executor=executor, **SETTINGS)
+    assert (totals(lab), starts) == (TOTALS, [3, 2])
+
+
+@pytest.mark.parametrize("is_there", [False, True], ids=["at once", "when one is there"])
+def test_workers_that_were_prepared_for_nothing_end(lab, executor, is_there):
+    job = lab.job(NODES, executor=executor, **SETTINGS)
+    executor.prepare(job.plan)
+    if is_there:
+        executor._crew._expect(MessageKind.HELLO)
+    stage = executor._crew._stage
+    executor.close()
+    assert not any(thread.is_alive() for thread in stage._threads)
+    job.close()
 
 
 def living(**config):

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arroyo_core.runtime.confirmation import RunAbandonedError
 from arroyo_core.runtime.frames import EMPTY, Frame, FrameKind
 from arroyo_core.runtime.live.flow import Delivery, Mailbox, Window, size_of, window_bytes
-from arroyo_core.runtime.wave import RunAbandonedError
 
 
 def frame(kind: FrameKind = FrameKind.DATA, *, size: int = 10, seq: int = 0, sender: int = 0) -> Frame:

@@ -12,10 +12,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from arroyo_core.runtime.live.access import Access
 from arroyo_core.runtime.live.listener import Listener, connect
 from arroyo_core.runtime.live.wire import Connection, MessageKind, prove
 
 SECRET = b"s" * 32
+ACCESS = Access(SECRET)
 
 
 @pytest.fixture
@@ -94,23 +96,23 @@ def test_a_message_of_any_length_is_not_waited_for(ending: ExitStack) -> None:
 
 def test_who_does_not_know_the_secret_is_not_heard_and_hears_nothing(ending: ExitStack) -> None:
     heard = Heard()
-    listener = Listener(SECRET, heard, role=b"driver", expected=b"worker")
+    listener = Listener(ACCESS, heard, role=b"driver", expected=b"worker", peers=2)
     ending.callback(listener.close)
     with pytest.raises(ConnectionError):
-        connect(listener.address, b"another secret", role=b"worker", expected=b"driver")
+        connect(listener.address, Access(b"another secret"), role=b"worker", expected=b"driver")
     stranger = listener.address.connect()
     ending.callback(stranger.close)
     stranger.sendall(struct.pack("<BIQ", MessageKind.HELLO, 0, 0) * 10)
     # A challenge and a proof, which is worth nothing to who has no secret; then it is closed.
     assert len(read_all(stranger)) == 64
     assert heard.count == 0
-    friend = connect(listener.address, SECRET, role=b"worker", expected=b"driver")
+    friend = connect(listener.address, ACCESS, role=b"worker", expected=b"driver")
     ending.callback(friend.close)
 
 
 def test_a_proof_cannot_be_sent_back(ending: ExitStack) -> None:
     """Who knows nothing connects twice, and answers each connection with what the other one says."""
-    listener = Listener(SECRET, Heard(), role=b"peer", expected=b"caller")
+    listener = Listener(ACCESS, Heard(), role=b"peer", expected=b"caller", peers=2)
     ending.callback(listener.close)
     first, second = listener.address.connect(), listener.address.connect()
     ending.callback(first.close)
@@ -137,7 +139,7 @@ def test_ends_with_the_same_role_do_not_believe_each_other() -> None:
 
 
 def test_a_unix_socket_is_in_a_folder_of_its_user(ending: ExitStack) -> None:
-    listener = Listener(SECRET, Heard(), role=b"a", expected=b"b")
+    listener = Listener(ACCESS, Heard(), role=b"a", expected=b"b", peers=2)
     folder = Path(listener.address.path).parent
     assert folder.stat().st_mode & 0o077 == 0
     listener.close()
@@ -146,9 +148,9 @@ def test_a_unix_socket_is_in_a_folder_of_its_user(ending: ExitStack) -> None:
 
 def test_a_port_of_one_address_is_taken_where_there_are_several_machines(ending: ExitStack) -> None:
     heard = Heard()
-    listener = Listener(SECRET, heard, role=b"driver", expected=b"worker", host="127.0.0.1")
+    listener = Listener(ACCESS, heard, role=b"driver", expected=b"worker", peers=2, host="127.0.0.1")
     ending.callback(listener.close)
-    friend = connect(listener.address, SECRET, role=b"worker", expected=b"driver")
+    friend = connect(listener.address, ACCESS, role=b"worker", expected=b"driver")
     ending.callback(friend.close)
     assert friend.own_host() == "127.0.0.1"
     with pytest.raises(OSError, match=r"."):

@@ -1,0 +1,1 @@
+"""Pipelines that are written in Python: what a program declares becomes the document that a file would be."""
