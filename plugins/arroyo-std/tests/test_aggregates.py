@@ -13,6 +13,7 @@ import pytest
 from arroyo_std.aggregates.groups import Groups
 from arroyo_std.aggregates.plan import AggregatePlan
 from arroyo_std.aggregates.registry import AggregateSpec
+from arroyo_std.ranking import OrderBy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -31,6 +32,14 @@ SCHEMA = pa.schema(
         "t": pa.timestamp("us"),
     }
 )
+
+
+def order(*columns: str, **options: bool) -> tuple[OrderBy, ...]:
+    return tuple(
+        OrderBy(column=column, field=f"aggregates[0].order_by[{place}]", **options)
+        for place, column in enumerate(columns)
+    )
+
 
 #: Function, config, and the same in DuckDB's SQL.
 CASES: dict[str, tuple[dict[str, Any], str]] = {
@@ -73,6 +82,59 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "last": ({"function": "last", "column": "s"}, "last(s order by t, n)"),
     "first_filter": ({"function": "first", "column": "i", "filter": "b"}, "first(i order by t, n) filter (b)"),
     "list": ({"function": "list", "column": "i"}, "list_sort(list(i))"),
+    **{
+        f"regr_{name}": (
+            {"function": f"regr_{name}", "column": "f", "other": "y"},
+            f"case when count(f) filter (y is not null) > 0 then regr_{name}(f, y) else {empty} end",
+        )
+        for name, empty in [("count", "0"), *((each, "null") for each in ("avgx", "avgy", "sxx", "syy", "sxy"))]
+    },
+    **{
+        f"regr_{name}": (
+            {"function": f"regr_{name}", "column": "f", "other": "y", "filter": "b"},
+            f"case when (var_pop(y) filter (b and f is not null)) > 0 then regr_{name}(f, y) filter (b) end",
+        )
+        for name in ("slope", "intercept")
+    },
+    "regr_r2": (
+        {"function": "regr_r2", "column": "f", "other": "y"},
+        "case when (var_pop(y) filter (f is not null)) > 0 then "
+        "case when (var_pop(f) filter (y is not null)) > 0 then regr_r2(f, y) else 1 end end",
+    ),
+    "percentile_cont": ({"function": "percentile_cont", "column": "f", "percentile": 0.3}, "quantile_cont(f, 0.3)"),
+    "percentile_last": ({"function": "percentile_cont", "column": "i", "percentile": 1}, "quantile_cont(i, 1.0)"),
+    "percentile_distinct": (
+        {"function": "percentile_cont", "column": "i", "percentile": 0.75, "is_distinct": True},
+        "list_aggregate(list_distinct(list(i)), 'quantile_cont', 0.75)",
+    ),
+    "sum_distinct": ({"function": "sum", "column": "i", "is_distinct": True}, "sum(distinct i)::bigint"),
+    "mean_distinct": (
+        {"function": "mean", "column": "d", "is_distinct": True, "filter": "b"},
+        "avg(distinct d) filter (b)",
+    ),
+    "count_distinct_too": ({"function": "count", "column": "s", "is_distinct": True}, "count(distinct s)"),
+    "max_distinct": ({"function": "max", "column": "s", "is_distinct": True}, "max(distinct s)"),
+    "bit_xor_distinct": ({"function": "bit_xor", "column": "i", "is_distinct": True}, "bit_xor(distinct i)"),
+    "list_distinct": (
+        {"function": "list", "column": "i", "is_distinct": True},
+        "list(distinct i)",
+    ),
+    "string_agg": (
+        {"function": "string_agg", "column": "s", "separator": "; ", "order_by": order("s", is_descending=True)},
+        "string_agg(s, '; ' order by s desc)",
+    ),
+    "string_agg_distinct": (
+        {"function": "string_agg", "column": "s", "is_distinct": True, "order_by": order("s"), "filter": "b"},
+        "string_agg(distinct s, ',' order by s) filter (b)",
+    ),
+    "first_by_value": (
+        {"function": "first", "column": "i", "order_by": order("f", "i")},
+        "first(i order by f nulls last, i nulls last)",
+    ),
+    "last_by_value": (
+        {"function": "last", "column": "s", "order_by": order("f", is_descending=True), "filter": "b"},
+        "last(s order by f desc nulls last, s nulls last) filter (b)",
+    ),
     "list_filter": ({"function": "list", "column": "s", "filter": "b"}, "list_sort(list(s) filter (b))"),
 }
 
@@ -183,6 +245,57 @@ def test_states_of_any_cuts_merged_in_any_order_give_what_duckdb_gives(parts, sw
     for key, row in expected.items():
         for name, value in row.items():
             assert is_same(found[key][name], value), (key, name, found[key][name], value)
+
+
+#: Lists whose order counts, and the same in DuckDB's SQL; rows that are equal in the order are ordered by value.
+IN_ORDER: dict[str, tuple[dict[str, Any], str]] = {
+    "ascending": (
+        {"function": "list", "column": "i", "order_by": order("f")},
+        "list(i order by f nulls last, i nulls last)",
+    ),
+    "descending": (
+        {"function": "list", "column": "s", "order_by": order("i", "t", is_descending=True, nulls_last=False)},
+        "list(s order by i desc nulls first, t desc nulls first, s nulls last)",
+    ),
+    "distinct": (
+        {"function": "list", "column": "i", "is_distinct": True, "order_by": order("i", is_descending=True)},
+        "list(distinct i order by i desc nulls last)",
+    ),
+    "filtered": (
+        {"function": "list", "column": "d", "order_by": order("d"), "filter": "b"},
+        "list(d order by d nulls last) filter (b)",
+    ),
+}
+
+
+@settings(max_examples=30, deadline=None)
+@given(parts=batches(), is_updating=st.booleans())
+def test_lists_in_an_order_are_those_of_duckdb(parts, is_updating):
+    plan = plan_of({name: config for name, (config, _) in IN_ORDER.items()}, is_updating=is_updating)
+    found = results(plan, merge(plan, [partial(plan, part) for part in parts]))
+    with duckdb.connect() as connection:
+        connection.register("rows", pa.Table.from_batches(parts))
+        wanted = ", ".join(f'{sql} as "{name}"' for name, (_, sql) in IN_ORDER.items())
+        expected = connection.sql(f"select k, {wanted} from rows group by k").to_arrow_table().to_pylist()
+    assert found == {row.pop("k"): row for row in expected}
+
+
+def test_a_weighted_percentile_is_that_of_values_repeated_as_often():
+    values, weights = [1.0, 2.0, 4.0, 8.0, None, 16.0, 32.0], [1, 0, 3, 2, 5, None, -2]
+    rows = rows_of(i=[1] * 7, f=values, y=[None if each is None else float(each) for each in weights])
+    for percentile, wanted in ((0, 1), (0.1, 1), (0.2, 4), (0.5, 4), (0.66, 4), (0.7, 8), (1, 8)):
+        config = {"function": "approx_percentile_with_weight", "column": "f", "other": "y", "percentile": percentile}
+        plan = plan_of({"found": config})
+        assert only(plan, rows.slice(0, 3), rows.slice(3)) == pytest.approx(wanted, rel=0.01)
+        assert only(plan_of({"found": config}, is_updating=True), rows) == pytest.approx(wanted, rel=0.01)
+
+
+def test_a_small_weight_counts_beside_a_group_of_large_ones():
+    config = {"function": "approx_percentile_with_weight", "column": "f", "other": "y", "percentile": 0.5}
+    plan = plan_of({"found": config})
+    rows = rows_of(k=[0, 1, 1, 2], f=[1.0, 5.0, 9.0, None], y=[1e300, 1e-9, 3e-9, 1.0])
+    found = {key: row["found"] for key, row in results(plan, partial(plan, rows)).items()}
+    assert found == {0: pytest.approx(1, rel=0.01), 1: pytest.approx(9, rel=0.01), 2: None}
 
 
 @settings(max_examples=30, deadline=None)
@@ -298,6 +411,12 @@ def test_an_empty_percentile_and_an_empty_median_are_null():
         ({"function": "approx_percentile", "column": "f"}, "percentile", "needs 'percentile'"),
         ({"function": "max", "column": "f", "percentile": 0.5}, "percentile", "takes no 'percentile'"),
         ({"function": "approx_percentile", "column": "f", "percentile": 95}, "percentile", "between 0 and 1"),
+        ({"function": "sum", "column": "f", "order_by": order("i")}, "order_by", "takes no 'order_by'"),
+        ({"function": "list", "column": "f", "separator": "-"}, "separator", "takes no 'separator'"),
+        ({"function": "string_agg", "column": "i"}, "column", "takes a text"),
+        ({"function": "first", "column": "i", "is_distinct": True}, "distinct", "takes no 'distinct'"),
+        ({"function": "count", "is_distinct": True}, "column", "needs a column"),
+        ({"function": "percentile_cont", "column": "i"}, "percentile", "needs 'percentile'"),
         ({"function": "count", "filter": "i + 1"}, "filter", "the filter is int64, not boolean"),
         ({"function": "count", "filter": "nope > 1"}, "filter", "nope"),
     ],
@@ -306,6 +425,23 @@ def test_a_wrong_aggregate_is_an_error_at_its_field(config, field, message):
     with pytest.raises(ConfigError) as raised:
         plan_of({"a": {"function": "count"}, "b": config})
     assert raised.value.field == f"aggregates[1].{field}"
+    assert message in raised.value.message
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"order_by": (OrderBy(column="nope", field="aggregates[0].order_by[0]"),)}, "no column 'nope'"),
+        (
+            {"is_distinct": True, "order_by": (OrderBy(column="f", field="aggregates[0].order_by[0]"),)},
+            "ordered by nothing but themselves: 'i'",
+        ),
+    ],
+)
+def test_a_wrong_order_is_an_error_at_its_column(options, message):
+    with pytest.raises(ConfigError) as raised:
+        plan_of({"a": {"function": "list", "column": "i", **options}})
+    assert raised.value.field == "aggregates[0].order_by[0].column"
     assert message in raised.value.message
 
 

@@ -50,6 +50,9 @@ ROWS = [
     ("process", "{function: 'no.such.module:Class'}", 18, "no module 'no'"),
     ("sql", "{query: SELECT w FROM input}", 15, "no column 'w'"),
     ("window_function", "{expressions: {n: sum(w) over (order by v)}}", 25, "no column 'w'"),
+    ("neighbors", "{values: [{function: lag, column: w, as: b}]}", 41, "no column 'w'"),
+    ("neighbors", "{values: [{function: last, column: v, as: b}]}", 28, "must be one of lag, lead"),
+    ("neighbors", "{keys: [kk], values: [{function: lag, column: v, as: b}]}", 15, "no column 'kk'"),
     ("lookup_join", "{table: {path: /nowhere.csv}, on: [{left: k, right: k}]}", 22, "/nowhere.csv"),
 ]
 
@@ -58,12 +61,12 @@ JOINS = [
     ("window_join", "{size: 5s, on: [{left: kk}]}", 30, "no column 'kk'"),
     ("window_join", "{size: 5s, on: [{left: k, right: kk}]}", 40, "no column 'kk'"),
     ("window_join", "{size: 5s, on: [{left: k, right: v}]}", 40, DIFFERENT),
-    ("window_join", "{size: 5s, on: []}", 22, "'on' is missing: give the columns that must be equal"),
+    ("window_join", "{size: 5s, condition: w > 1}", 29, "no column 'w'"),
     ("window_join", "{on: [{left: k}]}", 7, "size"),
     ("join", "{on: [{left: kk}]}", 20, "no column 'kk'"),
     ("join", "{on: [{left: v, right: k}]}", 30, "'v' on the left is int64, 'k' on the right is string"),
     ("join", "{on: [{left: k}], ttl: -1h}", 30, "-1h"),
-    ("join", "{on: [{left: k}], type: outer}", 31, "must be one of inner, left, right, full"),
+    ("join", "{on: [{left: k}], type: outer}", 31, "must be one of inner, left, right, full, semi, anti"),
     ("interval_join", "{on: [{left: kk}], lower: 0s, upper: 1s}", 20, "no column 'kk'"),
     ("interval_join", "{on: [{left: k, right: v}], lower: 0s, upper: 1s}", 30, DIFFERENT),
     ("interval_join", "{on: [{left: k}], lower: 5s, upper: -5s}", 43, "before"),
@@ -81,6 +84,8 @@ INPUTS = [
     ("asof_join", "{on: [{left: k}], tolerance: 1s}", ["rows", "plain"], "event time"),
     ("sliding_window", "{size: 2s, slide: 1s}", ["changes"], "updating"),
     ("deduplicate", "{keys: [k], ttl: 0s}", ["changes"], "updating"),
+    ("neighbors", "{values: [{function: lag, column: v, as: b}]}", ["changes"], "updating"),
+    ("neighbors", "{values: [{function: lag, column: v, as: b}]}", ["plain"], "event time"),
 ]
 
 

@@ -111,7 +111,19 @@ AGGREGATES = [
 ]
 FILTERED = [*AGGREGATES[:2], {**AGGREGATES[2], "filter": "v < 9"}]
 HOLISTIC = [{"function": "median", "column": "v"}, {"function": "count_distinct", "column": "v"}]
+IN_ORDER = [
+    {"function": "list", "column": "v", "as": "listed", "order_by": [{"column": "v", "descending": True}]},
+    {"function": "list", "column": "v", "distinct": True, "as": "values", "order_by": [{"column": "v"}]},
+    {"function": "last", "column": "k", "as": "greatest", "order_by": [{"column": "v", "nulls_last": False}]},
+    {"function": "string_agg", "column": "k", "distinct": True, "order_by": [{"column": "k"}], "as": "keys"},
+    {"function": "sum", "column": "v", "distinct": True, "as": "sum"},
+    {"function": "regr_slope", "column": "v", "other": "v", "as": "slope"},
+    {"function": "percentile_cont", "column": "v", "percentile": 0.25, "as": "quarter"},
+    {"function": "approx_percentile_with_weight", "column": "v", "other": "v", "percentile": 0.5, "as": "weighted"},
+]
 ON_K = [{"left": "k"}]
+LAG = {"function": "lag", "column": "v", "as": "before"}
+LEAD = {"function": "lead", "column": "v", "offset": 2, "default": "0", "as": "behind"}
 
 CASES = [
     OperatorCase("std.filter", {"predicate": "v > 3 or k = 'a'"}, [EVENTS], is_ordered=True),
@@ -153,6 +165,33 @@ CASES = [
     OperatorCase("std.session_window", {"gap": "3s", "keys": ["k"], "aggregates": AGGREGATES}, [EVENTS]),
     OperatorCase("std.updating_aggregate", {"keys": ["k"], "aggregates": AGGREGATES}, [PLAIN]),
     OperatorCase(
+        "std.tumbling_window", {"size": "9s", "aggregates": IN_ORDER}, [EVENTS], id="std.tumbling_window in order"
+    ),
+    OperatorCase(
+        "std.session_window",
+        {"gap": "3s", "keys": ["k"], "aggregates": IN_ORDER},
+        [EVENTS],
+        id="std.session_window in order",
+    ),
+    OperatorCase(
+        "std.updating_aggregate",
+        {"aggregates": [*AGGREGATES, *IN_ORDER], "empty_group": True},
+        [changes()],
+        id="std.updating_aggregate with an empty group",
+    ),
+    OperatorCase(
+        "std.updating_aggregate",
+        {"keys": ["k"], "aggregates": IN_ORDER},
+        [changes()],
+        id="std.updating_aggregate of changes in order",
+    ),
+    OperatorCase(
+        "std.updating_aggregate",
+        {"keys": ["k"], "aggregates": [{"function": "count", "as": "_rows"}]},
+        [changes()],
+        id="std.updating_aggregate with a result named as its own count",
+    ),
+    OperatorCase(
         "std.updating_aggregate",
         {"keys": ["k"], "aggregates": AGGREGATES[:2]},
         [changes()],
@@ -177,10 +216,49 @@ CASES = [
         {"expression": "row_number() over (partition by k, at order by v)", "as": "n"},
         [EVENTS],
     ),
+    OperatorCase("std.neighbors", {"keys": ["k"], "values": [LAG]}, [EVENTS]),
+    OperatorCase("std.neighbors", {"keys": ["k"], "values": [LAG, LEAD]}, [EVENTS], id="std.neighbors behind"),
+    OperatorCase(
+        "std.neighbors",
+        {"keys": ["k"], "values": [LEAD, LAG], "ttl": "2s", "order_by": [{"column": "v", "descending": True}]},
+        [EVENTS],
+        id="std.neighbors within a time",
+    ),
+    OperatorCase("std.neighbors", {"values": [LEAD], "ttl": 0}, [EVENTS], id="std.neighbors of all rows"),
     OperatorCase("std.window_join", {"on": ON_K, "size": "5s", "type": "full"}, [EVENTS, OTHERS]),
     OperatorCase("std.join", {"on": ON_K, "type": "full", "ttl": "1h"}, [EVENTS, OTHERS]),
     OperatorCase("std.join", {"on": ON_K, "type": "left"}, [changes(), EVENTS], id="std.join of changes"),
     OperatorCase("std.interval_join", {"on": ON_K, "lower": "-2s", "upper": "3s", "type": "full"}, [EVENTS, OTHERS]),
+    OperatorCase(
+        "std.window_join",
+        {"on": ON_K, "size": "5s", "type": "anti", "condition": "v < right_v"},
+        [EVENTS, OTHERS],
+        id="std.window_join of rows without a match",
+    ),
+    OperatorCase(
+        "std.window_join",
+        {"size": "5s", "type": "left", "condition": "v * 10 < right_v"},
+        [EVENTS, OTHERS],
+        id="std.window_join without keys",
+    ),
+    OperatorCase(
+        "std.join",
+        {"on": ON_K, "type": "semi", "condition": "v * 2 < right_v"},
+        [EVENTS, OTHERS],
+        id="std.join of rows with a match",
+    ),
+    OperatorCase(
+        "std.join",
+        {"on": ON_K, "type": "anti", "condition": "v < right_v"},
+        [changes(), EVENTS],
+        id="std.join of changes without a match",
+    ),
+    OperatorCase(
+        "std.interval_join",
+        {"on": ON_K, "lower": "-2s", "upper": "3s", "type": "semi", "condition": "v < right_v"},
+        [EVENTS, OTHERS],
+        id="std.interval_join of rows with a match",
+    ),
     OperatorCase("std.asof_join", {"on": ON_K, "tolerance": "5s"}, [EVENTS, OTHERS]),
     OperatorCase("std.lookup_join", lookup, [PLAIN]),
     OperatorCase(

@@ -18,6 +18,17 @@ LAST = "last_value(v) over (partition by k order by v)"
 OPERATORS = {
     "window_function": ("std.window_function", {"expression": LAST, "as": "found"}),
     "top_n": ("std.top_n", {"n": 2, "partition_by": ["at"], "order_by": [{"column": "v"}]}),
+    "neighbors": (
+        "std.neighbors",
+        {
+            "keys": ["k"],
+            "values": [
+                {"function": "lag", "column": "v", "as": "before"},
+                {"function": "lead", "column": "v", "as": "behind"},
+            ],
+            "ttl": 1,
+        },
+    ),
     "process": ("std.process", {"function": "process_examples:CountUntilQuiet", "keys": ["k"]}),
     "window_join": ("std.window_join", {"on": [{"left": "k", "right": "k"}], "size": 1}),
 }

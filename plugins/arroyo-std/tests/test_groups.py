@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from arroyo_std.aggregates.groups import Groups, Kernel, order_by_code
+from arroyo_std.aggregates.groups import Groups, Kernel, NumberedGroups, number_values, order_by_code
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +19,7 @@ COLUMNS: dict[str, tuple[pa.DataType, Any]] = {
     "times": (pa.timestamp("us", "UTC"), st.integers(-1, 1)),
     "clock times": (pa.time64("ns"), st.integers(0, 2)),
     "dates": (pa.date32(), st.integers(0, 2)),
+    "short integers": (pa.int16(), st.sampled_from([-20_000, -5_535, 3, 20_000])),
     "bytes": (pa.int8(), st.integers(-128, 127)),
     "floats": (pa.float64(), st.sampled_from([0.0, -0.0, math.nan, 1.5, -math.inf])),
     "halves": (pa.float16(), st.sampled_from([0.0, -0.0, 1.5])),
@@ -55,6 +56,30 @@ def test_equal_values_have_equal_numbers_by_first_appearance(kind, data):
     assert groups.count == len(numbers)
     assert groups.first_rows().tolist() == [keys.index(key) for key in numbers]
     assert groups.sizes().tolist() == [keys.count(key) for key in numbers]
+
+
+@settings(deadline=None)
+@given(
+    values=st.lists(st.sampled_from([-128, -27, 28, 100, 2**40]), min_size=1), kind=st.sampled_from(["int8", "int64"])
+)
+def test_numbers_of_values_are_equal_where_the_values_are(values, kind):
+    column = pa.array([value % 101 - 100 if kind == "int8" else value for value in values], pa.type_for_alias(kind))
+    numbers, bound = number_values([column], len(column))
+    assert len(set(zip(column.to_pylist(), numbers.tolist(), strict=True))) == len(set(column.to_pylist()))
+    assert len(set(numbers.tolist())) == len(set(column.to_pylist()))
+    assert 0 <= numbers.min() <= numbers.max() < bound
+
+
+@settings(deadline=None)
+@given(numbers=st.lists(st.integers(0, 9), max_size=30))
+def test_numbered_groups_are_like_others_in_the_order_of_their_numbers(numbers):
+    groups = NumberedGroups(np.array(numbers, dtype=np.int64), 10)
+    there = sorted(set(numbers))
+    assert groups.numbers.tolist() == there
+    assert groups.count == len(there)
+    assert groups.codes.tolist() == [there.index(number) for number in numbers]
+    assert groups.first_rows().tolist() == [numbers.index(number) for number in there]
+    assert groups.sizes().tolist() == [numbers.count(number) for number in there]
 
 
 @settings(deadline=None)

@@ -18,6 +18,7 @@ TIMED = ArroyoSchema(
 )
 UNTIMED = ArroyoSchema(TIMED.schema)
 COUNT = [{"function": "count"}]
+LAG = [{"function": "lag", "column": "v", "as": "before"}]
 ON = [{"left": "k"}]
 
 
@@ -39,6 +40,7 @@ def make(name: str, config: dict[str, Any]) -> ArrowOperator:
         ("top_n", {"n": 1, "partition_by": ["t"], "order_by": [{"column": "v"}]}, [TIMED]),
         ("deduplicate", {"keys": ["k"], "ttl": SECOND}, [TIMED]),
         ("deduplicate", {"keys": ["k"]}, [TIMED]),
+        ("neighbors", {"values": LAG}, [TIMED]),
         ("join", {"on": ON}, [TIMED, TIMED]),
         ("window_join", {"on": ON, "size": SECOND}, [TIMED, TIMED]),
         ("interval_join", {"on": ON, "lower": "-1s", "upper": "1s"}, [TIMED, TIMED]),

@@ -19,6 +19,7 @@ OPERATORS = [
     "std.key_by",
     "std.lookup_join",
     "std.map_batches",
+    "std.neighbors",
     "std.process",
     "std.project",
     "std.session_window",

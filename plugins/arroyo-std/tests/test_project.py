@@ -149,3 +149,18 @@ def test_a_row_that_cannot_be_computed_names_its_expression_among_many(make, run
 def test_the_plan_shows_every_expression(make):
     operator = project(make, keep=["a", "b"], expressions={"c": "a + b"})
     assert operator.display().fields == [("keep", "a, b"), ("c", "a + b")]
+
+
+def test_a_column_that_is_named_is_needed_though_its_values_are_not(make):
+    schema = pa.schema({"a": pa.int64(), "b": pa.int64(), "x": pa.int64()})
+    sql = "get_field(named_struct('x', a, 'y', b), 'x')"
+    for operator, config in (
+        ("std.project", {"expressions": [{"name": "found", "sql": sql}]}),
+        ("std.filter", {"predicate": f"{sql} > 1"}),
+        ("std.sql", {"query": f"SELECT {sql} AS found FROM input"}),
+    ):
+        made = make(operator, **config)
+        (needed,) = made.needed_columns([ArroyoSchema(schema)], {"found"} if operator != "std.filter" else set())
+        assert needed == {"a", "b"}
+        left = pa.schema([field for field in schema if field.name in needed])
+        assert made.output_schema([ArroyoSchema(left)]).names

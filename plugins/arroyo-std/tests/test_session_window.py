@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from arroyo_std.windows import session_store
-from arroyo_std.windows.sessions import derive_sessions
+from arroyo_std.windows import pending_sessions, session_store
+from arroyo_std.windows.sessions import derive_sessions, merge_sessions
 from arroyo_testing import FakeClock
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -207,3 +207,21 @@ def test_intervals_join_as_they_would_one_by_one(rows, gap_us):
         expected.append(is_new)
         last = (code, first + length if is_new else max(last[1], first + length))
     assert starts.tolist() == expected
+
+
+def test_a_watermark_looks_only_at_sessions_that_have_begun(make, run, monkeypatch):
+    """Rows that came far ahead of the watermark must not be looked at again by each: that would be quadratic."""
+    looked_at: list[int] = []
+
+    def count_merged(sessions, plan, *, gap_us):
+        looked_at.append(len(sessions))
+        return merge_sessions(sessions, plan, gap_us=gap_us)
+
+    monkeypatch.setattr(pending_sessions, "merge_sessions", count_merged)
+    times = range(0, 200 * GAP, GAP)
+    subtask = run(make("std.session_window", gap=GAP, keys=["k"], aggregates=COUNT), [STREAM])
+    subtask.feed(batch_of([Row(f"k{time % 7}", 1, time) for time in times]))
+    for time in times:
+        subtask.watermark(Watermark.event_time(time + GAP))
+    assert spans(subtask.output) == [(time, time + GAP, 1) for time in times]
+    assert sum(looked_at) < 4 * len(times)

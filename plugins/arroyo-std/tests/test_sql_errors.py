@@ -60,6 +60,11 @@ def test_mistakes_are_explained(sql, message):
     assert caught.value.value == sql
 
 
+def test_a_text_may_have_lines_even_such_as_plans_have():
+    assert check("\"Name\" <> 'a\nb'") == pa.bool_()
+    assert check("\"Name\" || '\nWindowAggExec: x\n  Subquery:'") == pa.string()
+
+
 @pytest.mark.parametrize(("sql", "message"), MISTAKES)
 def test_mistakes_among_others_are_explained_at_their_own_field(sql, message):
     written = {"first": "price + 1", "wrong": sql, "also_wrong": "price +", "last": "price * 2"}

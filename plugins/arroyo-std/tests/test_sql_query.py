@@ -35,6 +35,7 @@ COLUMNS = pa.schema({"x": pa.int64(), "s": pa.string()})
             "SELECT x, s FROM input WHERE coalesce(1 = 2, true)",
             "SELECT x + 1 AS y, x + 1 AS z FROM input WHERE x + 1 > 0",
             "SELECT 1 AS one FROM input WHERE x > 0",
+            "SELECT s || '\nb' AS t FROM input WHERE s <> 'a\n  b'",
         ]
     ),
 )
@@ -51,6 +52,23 @@ def test_duckdb_computes_the_same(make, run, rows, query):
 def test_a_condition_holds_before_columns_are_computed(make, run, events, events_schema):
     subtask = run(make("std.sql", query="SELECT 100 / (price - 10) AS q FROM input WHERE price > 10"), [events_schema])
     assert subtask.feed(events).output.column("q").to_pylist() == [10, 3, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("query", "needed"),
+    [
+        ("SELECT x + 1 AS y FROM input WHERE 1 = 2", {"x"}),
+        ("SELECT * FROM input WHERE false", {"x", "s"}),
+        ("SELECT x FROM input WHERE s = 'a' AND null", {"x", "s"}),
+    ],
+)
+def test_a_condition_that_is_never_true_leaves_a_query_what_it_reads(make, run, query, needed):
+    operator = make("std.sql", query=query)
+    (columns,) = operator.needed_columns([ArroyoSchema(COLUMNS)], set())
+    assert columns >= needed
+    subtask = run(operator, [ArroyoSchema(COLUMNS)])
+    rows = pa.RecordBatch.from_pydict({"x": [1, 2], "s": ["a", "b"]}, schema=COLUMNS)
+    assert subtask.feed(rows).output.num_rows == 0
 
 
 def test_functions_that_are_known_when_planned_can_be_called(make, run):
@@ -145,3 +163,11 @@ def test_a_column_of_a_query_that_has_to_be_quoted_is_named_with_the_corrected_q
     with pytest.raises(ConfigError, match="column 'user' must be in double quotes") as caught:
         check_query("SELECT user.id AS id, price FROM input WHERE price > 1", schema, Registry())
     assert caught.value.suggestion == 'SELECT "user".id AS id, price FROM input WHERE price > 1'
+
+
+def test_a_query_whose_condition_never_holds_is_planned_and_gives_no_rows(make, run):
+    operator = make("std.sql", query="SELECT x FROM input WHERE x IS NULL AND x IS NOT NULL AND 1 = 2")
+    assert operator.needed_columns([ArroyoSchema(COLUMNS)], {"x"}) == [{"x"}]
+    subtask = run(operator, [ArroyoSchema(COLUMNS)])
+    rows = pa.RecordBatch.from_pydict({"x": [1, None], "s": ["a", "b"]}, schema=COLUMNS)
+    assert subtask.feed(rows).output.num_rows == 0

@@ -22,6 +22,7 @@ ROWS = ArroyoSchema(
 OTHER_TIME = ArroyoSchema(ROWS.schema, "seen", ("k",))
 CHANGES = with_updating(ROWS)
 ON_K = [{"left": "k"}]
+LAG_V = {"function": "lag", "column": "v", "as": "before"}
 SUM = [{"function": "sum", "column": "v", "as": "total"}]
 
 Change = tuple[str, str, str]
@@ -94,7 +95,14 @@ SUBJECTS = {
     ),
     "std.updating_aggregate": Subject(
         config={"keys": ["k"], "aggregates": SUM},
-        fields={"keys": KEYS, "aggregates": AGGREGATES, "ttl": (0, []), "flush_interval": (SECOND, [])},
+        fields={
+            "keys": KEYS,
+            "aggregates": AGGREGATES,
+            "ttl": (0, []),
+            "flush_interval": (SECOND, []),
+            # Only without keys; a state that has an empty group says so by its count.
+            "empty_group": None,
+        },
         streams=[((OTHER_TIME,), [])],
     ),
     "std.deduplicate": Subject(
@@ -129,6 +137,19 @@ SUBJECTS = {
         },
         streams=[((CHANGES,), [("input", "appended", "updating")])],
     ),
+    "std.neighbors": Subject(
+        config={"keys": ["k"], "values": [{"function": "lead", "column": "v", "as": "next"}]},
+        fields={
+            "keys": KEYS,
+            "order_by": ([{"column": "v", "descending": True}], [("order by", "none", "v desc")]),
+            "values": (
+                [{"function": "lead", "column": "v", "offset": 2, "as": "next"}, LAG_V],
+                [("rows before", "0", "1"), ("rows behind", "1", "2")],
+            ),
+            # Rows that wait are due by it.
+            "ttl": (HOUR, [("ttl", "1d", "1h")]),
+        },
+    ),
     "std.window_function": Subject(
         config={"expression": "row_number() over (partition by k order by v)", "as": "n"},
         fields={
@@ -149,6 +170,8 @@ SUBJECTS = {
             "size": (10 * 60 * SECOND, [("size", "5m", "10m")]),
             "offset": (3 * SECOND, [("offset", "0s", "3s")]),
             "allowed_lateness": LATENESS,
+            # Pairs are looked for when a window fires, and not before.
+            "condition": ("v > 1", []),
             "late": ("side_output", []),
             "prefixes": ({"left": "l_"}, []),
         },
@@ -162,6 +185,7 @@ SUBJECTS = {
             # The tables of a side that is kept have a column more: their columns tell.
             "type": ("left", []),
             "ttl": (HOUR, []),
+            "condition": ("v > 1", [("condition", "none", "v > 1")]),
             "late": ("side_output", []),
             "prefixes": ({"left": "l_"}, []),
             "time_column": ("t", []),
@@ -175,6 +199,7 @@ SUBJECTS = {
             "type": TYPE,
             "lower": ("-1m", [("lower", "-5s", "-1m")]),
             "upper": ("2m", [("upper", "1m", "2m")]),
+            "condition": ("v > 1", [("condition", "none", "v > 1")]),
             "late": ("side_output", []),
             "prefixes": ({"left": "l_"}, []),
             "time_column": ("t", []),

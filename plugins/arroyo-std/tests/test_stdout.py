@@ -7,6 +7,8 @@ import pytest
 from arroyo_std import stdout
 
 from arroyo_core.api import ArroyoSchema
+from arroyo_core.errors import ConfigError
+from arroyo_core.runtime.context import RuntimeContext
 
 SCHEMA = pa.schema({"id": pa.int64(), "name": pa.string()})
 
@@ -103,3 +105,52 @@ def test_it_emits_nothing_and_commits(start):
     harness.checkpoint()
     assert harness.events == []
     assert harness.operator.is_committing()
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """As in live workers, which can show text before the commit: the texts, with their headings."""
+    texts = []
+
+    def show(ctx, text, *, heading=""):
+        texts.append((heading, text))
+        return True
+
+    monkeypatch.setattr(RuntimeContext, "show", show)
+    return texts
+
+
+def test_rows_are_shown_at_once_and_not_again_at_the_commit(start, shown, capsys):
+    harness = start(at_once=True).feed(rows(1), rows(2))
+    assert shown == [("", '{"id":1,"name":"n1"}\n'), ("", '{"id":2,"name":"n2"}\n')]
+    harness.commit(harness.checkpoint())
+    assert capsys.readouterr() == ("", "")
+
+
+def test_without_at_once_nothing_is_shown_before_the_commit(start, shown):
+    start().feed(rows(1))
+    assert shown == []
+
+
+def test_csv_at_once_gives_its_header_apart(start, shown):
+    start(at_once=True, format="csv").feed(rows(1), rows(2))
+    assert shown == [("id,name\n", "1,n1\n"), ("id,name\n", "2,n2\n")]
+
+
+def test_the_limit_counts_what_was_shown(start, shown, capsys):
+    harness = start(at_once=True, limit=3).feed(rows(1, 2), rows(3, 4), rows(5))
+    assert [text for _, text in shown] == ['{"id":1,"name":"n1"}\n{"id":2,"name":"n2"}\n', '{"id":3,"name":"n3"}\n']
+    harness.commit(harness.checkpoint())
+    assert capsys.readouterr() == ("", "operator: 2 more rows in epoch 1 were not printed\n")
+
+
+def test_at_once_prints_at_the_commit_where_nothing_can_be_shown_before(start, capsys):
+    harness = start(at_once=True).feed(rows(1))
+    assert capsys.readouterr().out == ""
+    harness.commit(harness.checkpoint())
+    assert capsys.readouterr().out == '{"id":1,"name":"n1"}\n'
+
+
+def test_a_table_cannot_be_printed_at_once(start):
+    with pytest.raises(ConfigError, match="at_once is for json and csv"):
+        start(at_once=True, format="table")

@@ -25,15 +25,14 @@ from .support.row_streams import (
     TIME,
     Batch,
     EndOfEpoch,
-    Mark,
     Row,
-    Step,
     apply_updates,
     as_rows,
     batch_of,
     feed,
     in_order,
     streams,
+    timely,
 )
 
 DESCENDING = [{"column": "v", "descending": True}]
@@ -58,17 +57,6 @@ def grouped(rows: Sequence[Row], *names: str) -> list[list[Row]]:
     for row in rows:
         groups.setdefault(tuple(row[name] for name in names), []).append(row)
     return list(groups.values())
-
-
-def timely(steps: Sequence[Step]) -> list[Row]:
-    watermark = None
-    rows: list[Row] = []
-    for step in steps:
-        if isinstance(step, Mark):
-            watermark = step.time_us if watermark is None else max(step.time_us, watermark)
-        if isinstance(step, Batch):
-            rows += [row for row in step.rows if watermark is None or row["at"] >= watermark]
-    return rows
 
 
 @pytest.mark.usefixtures("limits")

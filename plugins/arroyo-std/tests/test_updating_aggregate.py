@@ -338,3 +338,75 @@ def test_a_wrong_config_is_an_error_at_its_field(make, config, field):
     with pytest.raises(ConfigError) as raised:
         make("std.updating_aggregate", **config).output_schema([UPDATING])
     assert raised.value.field == field
+
+
+def without_ids(table: pa.Table) -> list[tuple[bool, int, int | None]]:
+    return [(row[UPDATING_META]["is_retract"], row["n"], row["total"]) for row in table.to_pylist()]
+
+
+def test_without_keys_there_is_a_result_before_the_first_row_if_asked_for(make, run):
+    total = {"function": "sum", "column": "v", "as": "total", "filter": "v > 0"}
+    aggregates = [{"function": "count", "as": "n"}, total]
+
+    def operator():
+        return make("std.updating_aggregate", aggregates=aggregates, empty_group=True, ttl=60, flush_interval=10)
+
+    harness = run(operator, [with_updating(STREAM)])
+    harness.checkpoint()
+    assert without_ids(harness.output) == [(False, 0, None)]
+    harness.restore()
+    harness.checkpoint()
+    rows = [Row("a", 1, 0), Row("b", 2, 0)]
+    harness.process(updates(rows, is_retract=False))
+    harness.checkpoint()
+    harness.process(updates(rows, is_retract=True))
+    harness.checkpoint()
+    found = without_ids(harness.output)
+    assert found[-4:] == [(True, 0, None), (False, 2, 3), (True, 2, 3), (False, 0, None)]
+    assert len(found) == 5
+
+
+@pytest.mark.parametrize("condition", [{}, {"filter": "v > 0"}], ids=["all rows", "filtered"])
+def test_what_was_sent_of_no_rows_is_taken_back_as_it_was(make, run, condition):
+    functions = (
+        "count",
+        "sum",
+        "mean",
+        "max",
+        "stddev_samp",
+        "median",
+        "count_distinct",
+        "approx_count_distinct",
+        "list",
+    )
+    aggregates = [{"function": name, "column": "v", "as": name, **condition} for name in functions]
+    aggregates.append({"function": "count", "as": "rows", **condition})
+
+    def operator():
+        return make("std.updating_aggregate", aggregates=aggregates, empty_group=True)
+
+    harness = run(operator, [STREAM])
+    harness.checkpoint()
+    harness.restore()
+    harness.process(updates([Row("a", 1, 0)], is_retract=False).select(STREAM.names))
+    harness.checkpoint()
+    sent, back, new = ({name: row[name] for name in (*functions, "rows")} for row in harness.output.to_pylist())
+    assert back == sent
+    assert (sent["rows"], sent["count_distinct"], new["rows"]) == (0, 0, 1)
+
+
+def test_partial_aggregates_meet_an_empty_group(make, run):
+    counted = {"function": "count", "as": "n", "filter": "v > 0"}
+    operator = make("std.updating_aggregate", aggregates=[counted], empty_group=True)
+    partial = operator.partial([STREAM])
+    assert partial is not None
+    rows = partial.output_schema([STREAM])
+    harness = run(lambda: make("std.updating_aggregate", aggregates=[counted], empty_group=True), [rows])
+    harness.end_of_data()
+    assert [row["n"] for row in harness.output.to_pylist()] == [0]
+
+
+def test_an_empty_group_has_no_keys(make):
+    with pytest.raises(ConfigError) as raised:
+        make("std.updating_aggregate", keys=["k"], aggregates=[{"function": "count"}], empty_group=True)
+    assert raised.value.field == "empty_group"

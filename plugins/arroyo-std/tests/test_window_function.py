@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
 import duckdb
@@ -17,7 +16,16 @@ from arroyo_core.api import ArroyoSchema, Watermark
 from arroyo_core.api.updating import with_updating
 from arroyo_core.errors import ConfigError, OperatorError
 
-from .support.row_streams import COLUMNS, STREAM, Batch, Mark, Row, Step, as_rows, batch_of, feed, in_order, streams
+from .support.row_streams import (
+    COLUMNS,
+    STREAM,
+    as_rows,
+    batch_of,
+    feed,
+    in_order,
+    streams,
+    timely,
+)
 
 RANK = "rank() over (partition by k order by v desc nulls last)"
 
@@ -37,17 +45,6 @@ QUERIES = [
         '(partition by "at" order by v nulls last range unbounded preceding)',
     ),
 ]
-
-
-def timely(steps: Sequence[Step]) -> list[Row]:
-    watermark = None
-    rows: list[Row] = []
-    for step in steps:
-        if isinstance(step, Mark):
-            watermark = step.time_us if watermark is None else max(step.time_us, watermark)
-        if isinstance(step, Batch):
-            rows += [row for row in step.rows if watermark is None or row["at"] >= watermark]
-    return rows
 
 
 @pytest.mark.usefixtures("limits")
@@ -126,6 +123,11 @@ def test_clauses_are_found_among_texts_comments_and_columns_of_like_names():
     assert 'Partition By "t", "a""b", f(c, d), e ORDER BY g)' in added
     assert 'Over(PARTITION BY "t" rows 1 preceding)' in added
     assert added.replace(' "t",', "").replace('PARTITION BY "t" ', "") == sql
+
+
+def test_a_text_of_an_expression_may_have_lines(make):
+    operator = make("std.window_function", expression="'a\nb' || rank() over (order by v)", **{"as": "n"})
+    assert operator.output_schema([STREAM]).schema.field("n").type == pa.string()
 
 
 @pytest.mark.parametrize(

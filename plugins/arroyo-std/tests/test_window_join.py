@@ -234,7 +234,6 @@ def test_columns_that_both_inputs_have_get_the_prefixes(make):
 @pytest.mark.parametrize(
     ("config", "field", "message"),
     [
-        ({"on": []}, "on", "'on' is missing.* joined by their windows alone, without 'size'"),
         ({"on": [{"right": "key"}]}, "on[0].left", "missing"),
         ({"on": [{"left": "kk", "right": "key"}]}, "on[0].left", "no column 'kk'"),
         ({"on": [{"left": "k", "right": "kye"}]}, "on[0].right", "no column 'kye'"),

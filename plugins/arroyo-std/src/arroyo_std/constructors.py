@@ -142,11 +142,14 @@ class StdoutConstructor(OperatorConstructor[StdoutConfig]):
         formats = {std_pb2.json: Format.JSON, std_pb2.csv: Format.CSV, std_pb2.table: Format.TABLE}
         if config.format not in formats:
             raise ConfigError("no such format", field="format", value=config.format, allowed=[*Format])
+        if config.at_once and config.format == std_pb2.table:
+            raise ConfigError("a table needs all rows of an epoch: at_once is for json and csv", field="at_once")
         return ConstructedOperator.from_operator(
             Stdout(
                 formats[config.format],
                 limit=config.limit,
                 max_cell_width=config.max_cell_width,
+                is_at_once=config.at_once,
             )
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -54,13 +54,24 @@ class EventGroups:
     calls when every row has a time of its own. Where these are large, it is given those of some keys of the schema.
     `reduce` may drop rows that cannot matter any more, given some of the rows of their event times. Rows before
     the last watermark are late: they are counted and dropped, as are rows without event time.
+    With `whole_by`, `finish` is given the rows with equal values of these columns in the order of event times, however
+    many they are; without, only those of one time are sure to come together.
     """
 
-    def __init__(self, schema: ArroyoSchema, *, finish: Reduce, reduce: Reduce | None, ctx: OperatorContext) -> None:
+    def __init__(
+        self,
+        schema: ArroyoSchema,
+        *,
+        finish: Reduce,
+        reduce: Reduce | None,
+        ctx: OperatorContext,
+        whole_by: Sequence[str] | None = None,
+    ) -> None:
         if schema.timestamp_column is None:
             raise ValueError("rows that wait for the watermark need an event time")
         self._time_column = schema.timestamp_column
-        self._group_by = list(dict.fromkeys([self._time_column, *(schema.key_columns or ())]))
+        by_time = list(dict.fromkeys([self._time_column, *(schema.key_columns or ())]))
+        self._group_by = by_time if whole_by is None else list(whole_by)
         self._finish = finish
         view = ctx.table_manager.get_expiring_time_key_table(ROWS_TABLE)
         self._rows = _WaitingRows(view, self._time_column, reduce)

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from arroyo_core.api import ConstructedOperator, LookupTable, OperatorConstructor, Registry, with_defaults
+from arroyo_core.api import (
+    ConstructedOperator,
+    KeyedLookupTable,
+    LookupTable,
+    OperatorConstructor,
+    Registry,
+    with_defaults,
+)
 from arroyo_core.api.units import parse_duration_us
 from arroyo_core.api.urls import absolute_url
 from arroyo_core.errors import ConfigError, PluginError
@@ -20,9 +27,11 @@ from arroyo_std.join_pb2 import (
     LookupJoinConfig,
     WindowJoinConfig,
 )
+from arroyo_std.short_forms import with_join_keys
 from arroyo_std.window_constructors import check_positive
 
 if TYPE_CHECKING:
+    from arroyo_std.joins.condition import Condition
     from arroyo_std.joins.layout import JoinSettings, JoinType, KeyPair
 
 #: By the numbers of the enum `JoinType` of the configs.
@@ -31,6 +40,8 @@ _TYPES: dict[int, str] = {
     join_pb2.left: "left",
     join_pb2.right: "right",
     join_pb2.full: "full",
+    join_pb2.semi: "semi",
+    join_pb2.anti: "anti",
 }
 
 
@@ -39,6 +50,9 @@ class WindowJoinConstructor(OperatorConstructor[WindowJoinConfig]):
 
     config_type = WindowJoinConfig
     inputs = (2, 2)
+
+    def config_of(self, given: Mapping[str, object]) -> Mapping[str, object]:
+        return with_join_keys(given)
 
     def with_config(self, config: WindowJoinConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_std.joins.window_join import WindowJoin, WindowJoinSettings
@@ -52,12 +66,6 @@ class WindowJoinConstructor(OperatorConstructor[WindowJoinConfig]):
             raise ConfigError(
                 "a duration must not be negative", field="allowed_lateness", value=config.allowed_lateness
             )
-        if size_us is not None and not config.on:
-            raise ConfigError(
-                "'on' is missing: give the columns that must be equal; only inputs that are windowed already "
-                "are joined by their windows alone, without 'size'",
-                field="on",
-            )
         window = WindowJoinSettings(
             size_us=size_us,
             offset_us=config.offset % size_us if size_us else 0,
@@ -65,7 +73,14 @@ class WindowJoinConstructor(OperatorConstructor[WindowJoinConfig]):
         )
         return ConstructedOperator.from_operator(
             WindowJoin(
-                join_settings(config.type, config.on, config.prefixes, config.late, needs_keys=size_us is not None),
+                join_settings(
+                    config.type,
+                    config.on,
+                    config.prefixes,
+                    config.late,
+                    needs_keys=False,
+                    condition=join_condition(config.condition, registry),
+                ),
                 window,
             )
         )
@@ -77,6 +92,9 @@ class JoinConstructor(OperatorConstructor[JoinConfig]):
     config_type = JoinConfig
     inputs = (2, 2)
 
+    def config_of(self, given: Mapping[str, object]) -> Mapping[str, object]:
+        return with_join_keys(given)
+
     def with_config(self, config: JoinConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_std.joins.history_join import HistoryJoin
 
@@ -84,7 +102,13 @@ class JoinConstructor(OperatorConstructor[JoinConfig]):
             raise ConfigError("a duration must not be negative", field="ttl", value=config.ttl)
         return ConstructedOperator.from_operator(
             HistoryJoin(
-                join_settings(config.type, config.on, config.prefixes, config.late),
+                join_settings(
+                    config.type,
+                    config.on,
+                    config.prefixes,
+                    config.late,
+                    condition=join_condition(config.condition, registry),
+                ),
                 ttl_us=config.ttl or None,
                 time_column=config.time_column,
             )
@@ -96,6 +120,9 @@ class IntervalJoinConstructor(OperatorConstructor[IntervalJoinConfig]):
 
     config_type = IntervalJoinConfig
     inputs = (2, 2)
+
+    def config_of(self, given: Mapping[str, object]) -> Mapping[str, object]:
+        return with_join_keys(given)
 
     def with_config(self, config: IntervalJoinConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_std.joins.interval_join import Interval, IntervalJoin
@@ -109,7 +136,13 @@ class IntervalJoinConstructor(OperatorConstructor[IntervalJoinConfig]):
             )
         return ConstructedOperator.from_operator(
             IntervalJoin(
-                join_settings(config.type, config.on, config.prefixes, config.late),
+                join_settings(
+                    config.type,
+                    config.on,
+                    config.prefixes,
+                    config.late,
+                    condition=join_condition(config.condition, registry),
+                ),
                 interval,
                 time_column=config.time_column,
             )
@@ -122,6 +155,9 @@ class AsofJoinConstructor(OperatorConstructor[AsofJoinConfig]):
     config_type = AsofJoinConfig
     inputs = (2, 2)
 
+    def config_of(self, given: Mapping[str, object]) -> Mapping[str, object]:
+        return with_join_keys(given)
+
     def with_config(self, config: AsofJoinConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_std.joins.asof_join import AsofJoin, Direction
 
@@ -130,7 +166,7 @@ class AsofJoinConstructor(OperatorConstructor[AsofJoinConfig]):
         directions = {join_pb2.backward: Direction.BACKWARD, join_pb2.forward: Direction.FORWARD}
         if config.direction not in directions:
             raise ConfigError("no such direction", field="direction", value=config.direction, allowed=[*Direction])
-        check_keeps_left_only(config.type)
+        check_type(config.type, ("inner", "left"))
         return ConstructedOperator.from_operator(
             AsofJoin(
                 join_settings(config.type, config.on, config.prefixes, config.late),
@@ -145,6 +181,9 @@ class LookupJoinConstructor(OperatorConstructor[LookupJoinConfig]):
 
     config_type = LookupJoinConfig
     inputs = (1, 1)
+
+    def config_of(self, given: Mapping[str, object]) -> Mapping[str, object]:
+        return with_join_keys(given)
 
     def resolve(self, config: LookupJoinConfig) -> LookupJoinConfig:
         # Tasks have other working directories and home folders than the driver.
@@ -163,10 +202,11 @@ class LookupJoinConstructor(OperatorConstructor[LookupJoinConfig]):
         if cache.max_bytes <= 0:
             raise ConfigError("the size must be more than zero", field="cache.max_bytes", value=cache.max_bytes)
         check_positive(cache.ttl, "cache.ttl")
-        check_keeps_left_only(config.type)
+        check_type(config.type, ("inner", "left", "semi", "anti"))
+        condition = join_condition(config.condition, registry)
         return ConstructedOperator.from_operator(
             LookupJoin(
-                join_settings(config.type, config.on, config.prefixes),
+                join_settings(config.type, config.on, config.prefixes, condition=condition),
                 source,
                 max_bytes=cache.max_bytes,
                 ttl_us=cache.ttl,
@@ -198,7 +238,7 @@ def file_table(table: join_pb2.LookupTable) -> LookupTable:
     )
 
 
-def looked_up_table(table: join_pb2.LookupTable, registry: Registry) -> LookupTable:
+def looked_up_table(table: join_pb2.LookupTable, registry: Registry) -> LookupTable | KeyedLookupTable:
     """The table that the lookup of another distribution reads; raises `ConfigError`, also for what only files have."""
     for field in ("path", "format", "storage_options", "columns", "empty_as_text"):
         if getattr(table, field):
@@ -218,9 +258,12 @@ def looked_up_table(table: join_pb2.LookupTable, registry: Registry) -> LookupTa
             field="table.config",
         )
     try:
-        return constructor.with_config(with_defaults(config), registry)
+        made = constructor.with_config(with_defaults(config), registry)
     except ConfigError as error:
         raise error.within("table.config") from error
+    if not isinstance(made, LookupTable | KeyedLookupTable):
+        raise ConfigError(f"{table.lookup} can neither be read nor be asked by key", field="table.lookup")
+    return made
 
 
 def unknown_lookup(name: str, error: PluginError, registry: Registry) -> ConfigError:
@@ -236,15 +279,21 @@ def unknown_lookup(name: str, error: PluginError, registry: Registry) -> ConfigE
     )
 
 
-def check_keeps_left_only(type_number: int) -> None:
+def check_type(type_number: int, allowed: Sequence[str]) -> None:
     """Raise `ConfigError` for a type that keeps rows of the right side, which only answer those of the left."""
-    if type_number in (join_pb2.right, join_pb2.full):
-        raise ConfigError(
-            "rows of the right side do not come out by themselves",
-            field="type",
-            value=_TYPES[type_number],
-            allowed=["inner", "left"],
-        )
+    name = _TYPES.get(type_number)
+    if name is not None and name not in allowed:
+        fault = "rows of the right side do not come out by themselves"
+        if name in ("semi", "anti"):
+            fault = "each row has at most one match here: give type inner or left, and filter what comes"
+        raise ConfigError(fault, field="type", value=name, allowed=allowed)
+
+
+def join_condition(sql: str, registry: Registry) -> Condition | None:
+    """What is asked of two rows beside equal keys; None where nothing is."""
+    from arroyo_std.joins.condition import Condition
+
+    return Condition(sql, registry) if sql else None
 
 
 def join_settings(
@@ -254,6 +303,7 @@ def join_settings(
     late: int = std_pb2.drop,
     *,
     needs_keys: bool = True,
+    condition: Condition | None = None,
 ) -> JoinSettings:
     """What all joins are told; raises `ConfigError` at the field that is wrong."""
     from arroyo_std.joins.layout import JoinSettings
@@ -263,6 +313,7 @@ def join_settings(
         on=key_pairs(on) if on or needs_keys else (),
         prefixes=(prefixes.left, prefixes.right),
         has_late_output=late == std_pb2.side_output,
+        condition=condition,
     )
 
 

@@ -17,6 +17,8 @@ class JoinType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     left: _ClassVar[JoinType]
     right: _ClassVar[JoinType]
     full: _ClassVar[JoinType]
+    semi: _ClassVar[JoinType]
+    anti: _ClassVar[JoinType]
 
 class AsofDirection(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -28,6 +30,8 @@ inner: JoinType
 left: JoinType
 right: JoinType
 full: JoinType
+semi: JoinType
+anti: JoinType
 ASOF_DIRECTION_UNSPECIFIED: AsofDirection
 backward: AsofDirection
 forward: AsofDirection
@@ -49,7 +53,7 @@ class JoinPrefixes(_message.Message):
     def __init__(self, left: _Optional[str] = ..., right: _Optional[str] = ...) -> None: ...
 
 class WindowJoinConfig(_message.Message):
-    __slots__ = ("type", "on", "size", "offset", "allowed_lateness", "late", "prefixes")
+    __slots__ = ("type", "on", "size", "offset", "allowed_lateness", "late", "prefixes", "condition")
     TYPE_FIELD_NUMBER: _ClassVar[int]
     ON_FIELD_NUMBER: _ClassVar[int]
     SIZE_FIELD_NUMBER: _ClassVar[int]
@@ -57,6 +61,7 @@ class WindowJoinConfig(_message.Message):
     ALLOWED_LATENESS_FIELD_NUMBER: _ClassVar[int]
     LATE_FIELD_NUMBER: _ClassVar[int]
     PREFIXES_FIELD_NUMBER: _ClassVar[int]
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
     type: JoinType
     on: _containers.RepeatedCompositeFieldContainer[JoinKey]
     size: int
@@ -64,26 +69,29 @@ class WindowJoinConfig(_message.Message):
     allowed_lateness: int
     late: _std_pb2.Late
     prefixes: JoinPrefixes
-    def __init__(self, type: _Optional[_Union[JoinType, str]] = ..., on: _Optional[_Iterable[_Union[JoinKey, _Mapping]]] = ..., size: _Optional[int] = ..., offset: _Optional[int] = ..., allowed_lateness: _Optional[int] = ..., late: _Optional[_Union[_std_pb2.Late, str]] = ..., prefixes: _Optional[_Union[JoinPrefixes, _Mapping]] = ...) -> None: ...
+    condition: str
+    def __init__(self, type: _Optional[_Union[JoinType, str]] = ..., on: _Optional[_Iterable[_Union[JoinKey, _Mapping]]] = ..., size: _Optional[int] = ..., offset: _Optional[int] = ..., allowed_lateness: _Optional[int] = ..., late: _Optional[_Union[_std_pb2.Late, str]] = ..., prefixes: _Optional[_Union[JoinPrefixes, _Mapping]] = ..., condition: _Optional[str] = ...) -> None: ...
 
 class JoinConfig(_message.Message):
-    __slots__ = ("type", "on", "ttl", "late", "prefixes", "time_column")
+    __slots__ = ("type", "on", "ttl", "late", "prefixes", "time_column", "condition")
     TYPE_FIELD_NUMBER: _ClassVar[int]
     ON_FIELD_NUMBER: _ClassVar[int]
     TTL_FIELD_NUMBER: _ClassVar[int]
     LATE_FIELD_NUMBER: _ClassVar[int]
     PREFIXES_FIELD_NUMBER: _ClassVar[int]
     TIME_COLUMN_FIELD_NUMBER: _ClassVar[int]
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
     type: JoinType
     on: _containers.RepeatedCompositeFieldContainer[JoinKey]
     ttl: int
     late: _std_pb2.Late
     prefixes: JoinPrefixes
     time_column: str
-    def __init__(self, type: _Optional[_Union[JoinType, str]] = ..., on: _Optional[_Iterable[_Union[JoinKey, _Mapping]]] = ..., ttl: _Optional[int] = ..., late: _Optional[_Union[_std_pb2.Late, str]] = ..., prefixes: _Optional[_Union[JoinPrefixes, _Mapping]] = ..., time_column: _Optional[str] = ...) -> None: ...
+    condition: str
+    def __init__(self, type: _Optional[_Union[JoinType, str]] = ..., on: _Optional[_Iterable[_Union[JoinKey, _Mapping]]] = ..., ttl: _Optional[int] = ..., late: _Optional[_Union[_std_pb2.Late, str]] = ..., prefixes: _Optional[_Union[JoinPrefixes, _Mapping]] = ..., time_column: _Optional[str] = ..., condition: _Optional[str] = ...) -> None: ...
 
 class IntervalJoinConfig(_message.Message):
-    __slots__ = ("type", "on", "lower", "upper", "late", "prefixes", "time_column")
+    __slots__ = ("type", "on", "lower", "upper", "late", "prefixes", "time_column", "condition")
     TYPE_FIELD_NUMBER: _ClassVar[int]
     ON_FIELD_NUMBER: _ClassVar[int]
     LOWER_FIELD_NUMBER: _ClassVar[int]
@@ -91,6 +99,7 @@ class IntervalJoinConfig(_message.Message):
     LATE_FIELD_NUMBER: _ClassVar[int]
     PREFIXES_FIELD_NUMBER: _ClassVar[int]
     TIME_COLUMN_FIELD_NUMBER: _ClassVar[int]
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
     type: JoinType
     on: _containers.RepeatedCompositeFieldContainer[JoinKey]
     lower: str
@@ -98,7 +107,8 @@ class IntervalJoinConfig(_message.Message):
     late: _std_pb2.Late
     prefixes: JoinPrefixes
     time_column: str
-    def __init__(self, type: _Optional[_Union[JoinType, str]] = ..., on: _Optional[_Iterable[_Union[JoinKey, _Mapping]]] = ..., lower: _Optional[str] = ..., upper: _Optional[str] = ..., late: _Optional[_Union[_std_pb2.Late, str]] = ..., prefixes: _Optional[_Union[JoinPrefixes, _Mapping]] = ..., time_column: _Optional[str] = ...) -> None: ...
+    condition: str
+    def __init__(self, type: _Optional[_Union[JoinType, str]] = ..., on: _Optional[_Iterable[_Union[JoinKey, _Mapping]]] = ..., lower: _Optional[str] = ..., upper: _Optional[str] = ..., late: _Optional[_Union[_std_pb2.Late, str]] = ..., prefixes: _Optional[_Union[JoinPrefixes, _Mapping]] = ..., time_column: _Optional[str] = ..., condition: _Optional[str] = ...) -> None: ...
 
 class AsofJoinConfig(_message.Message):
     __slots__ = ("on", "tolerance", "direction", "type", "late", "prefixes")
@@ -149,7 +159,7 @@ class LookupTable(_message.Message):
     lookup: str
     config: _any_pb2.Any
     empty_as_text: bool
-    def __init__(self, path: _Optional[str] = ..., format: _Optional[_Union[LookupTable.Format, str]] = ..., storage_options: _Optional[_Mapping[str, str]] = ..., columns: _Optional[_Iterable[str]] = ..., lookup: _Optional[str] = ..., config: _Optional[_Union[_any_pb2.Any, _Mapping]] = ..., empty_as_text: _Optional[bool] = ...) -> None: ...
+    def __init__(self, path: _Optional[str] = ..., format: _Optional[_Union[LookupTable.Format, str]] = ..., storage_options: _Optional[_Mapping[str, str]] = ..., columns: _Optional[_Iterable[str]] = ..., lookup: _Optional[str] = ..., config: _Optional[_Union[_any_pb2.Any, _Mapping]] = ..., empty_as_text: bool = ...) -> None: ...
 
 class LookupCache(_message.Message):
     __slots__ = ("max_bytes", "ttl")
@@ -160,15 +170,17 @@ class LookupCache(_message.Message):
     def __init__(self, max_bytes: _Optional[int] = ..., ttl: _Optional[int] = ...) -> None: ...
 
 class LookupJoinConfig(_message.Message):
-    __slots__ = ("table", "on", "type", "cache", "prefixes")
+    __slots__ = ("table", "on", "type", "cache", "prefixes", "condition")
     TABLE_FIELD_NUMBER: _ClassVar[int]
     ON_FIELD_NUMBER: _ClassVar[int]
     TYPE_FIELD_NUMBER: _ClassVar[int]
     CACHE_FIELD_NUMBER: _ClassVar[int]
     PREFIXES_FIELD_NUMBER: _ClassVar[int]
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
     table: LookupTable
     on: _containers.RepeatedCompositeFieldContainer[JoinKey]
     type: JoinType
     cache: LookupCache
     prefixes: JoinPrefixes
-    def __init__(self, table: _Optional[_Union[LookupTable, _Mapping]] = ..., on: _Optional[_Iterable[_Union[JoinKey, _Mapping]]] = ..., type: _Optional[_Union[JoinType, str]] = ..., cache: _Optional[_Union[LookupCache, _Mapping]] = ..., prefixes: _Optional[_Union[JoinPrefixes, _Mapping]] = ...) -> None: ...
+    condition: str
+    def __init__(self, table: _Optional[_Union[LookupTable, _Mapping]] = ..., on: _Optional[_Iterable[_Union[JoinKey, _Mapping]]] = ..., type: _Optional[_Union[JoinType, str]] = ..., cache: _Optional[_Union[LookupCache, _Mapping]] = ..., prefixes: _Optional[_Union[JoinPrefixes, _Mapping]] = ..., condition: _Optional[str] = ...) -> None: ...

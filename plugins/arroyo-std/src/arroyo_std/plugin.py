@@ -32,6 +32,7 @@ def arroyo_register(registry: Registry) -> None:
     registry.add("std.process", row_constructors.ProcessConstructor())
     registry.add("std.lookup_join", join_constructors.LookupJoinConstructor())
     registry.add("std.window_function", row_constructors.WindowFunctionConstructor())
+    registry.add("std.neighbors", row_constructors.NeighborsConstructor())
     registry.add("std.upsert", row_constructors.UpsertConstructor())
     registry.add("std.map_batches", udf_constructors.MapBatchesConstructor())
     registry.add("std.async_udf", udf_constructors.AsyncUdfConstructor())

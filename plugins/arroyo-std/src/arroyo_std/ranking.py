@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,10 @@ class OrderBy:
     field: str
     is_descending: bool = False
     nulls_last: bool = True
+
+    def shown(self) -> str:
+        """For people."""
+        return self.column + (" desc" if self.is_descending else "") + ("" if self.nulls_last else " nulls first")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +118,21 @@ class Ranking:
         values = _plain_numbers(key)
         if values is None:
             return None
+        if bool((groups[:-1] <= groups[1:]).all()):
+            # As windows are, whose rows come in the order of time: each group is a slice.
+            ends = np.searchsorted(groups, np.arange(count), side="right").tolist()
+            slices = [slice(start, end) for start, end in pairwise([0, *ends])]
+            return np.concatenate([own.start + self._first_places(values[own]) for own in slices])
+        members = [np.flatnonzero(groups == group) for group in range(count)]
+        return np.sort(np.concatenate([own[self._first_places(values[own])] for own in members]))
+
+    def _first_places(self, values: npt.NDArray[Any]) -> Codes:
+        """Where the first n values of a group are, and others that are equal to the last of these."""
+        if len(values) <= self.n:
+            return np.arange(len(values))
         is_descending = self.order_by[0].is_descending
-        found = []
-        for group in range(count):
-            members = np.flatnonzero(groups == group)
-            if len(members) > self.n:
-                own = values[members]
-                last = _nth(own, self.n, is_descending=is_descending)
-                members = members[own >= last if is_descending else own <= last]
-            found.append(members)
-        return np.sort(np.concatenate(found))
+        last = _nth(values, self.n, is_descending=is_descending)
+        return np.flatnonzero(values >= last if is_descending else values <= last)
 
 
 def order_codes(column: Any, *, is_descending: bool = False, nulls_last: bool = True) -> list[Codes]:

@@ -17,6 +17,7 @@ import pyarrow as pa
 from arroyo_core.api.visible import visible
 
 _ELLIPSIS = "…"
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 class Format(StrEnum):
@@ -29,8 +30,10 @@ class Format(StrEnum):
 
 def render_json(rows: pa.Table) -> str:
     """One JSON object per line; what a terminal would obey is escaped."""
+    names = rows.column_names
+    columns = [_plain_values(column) for column in rows.columns]
     return "".join(
-        visible(json.dumps(_plain(row), ensure_ascii=False, separators=(",", ":"))) + "\n" for row in rows.to_pylist()
+        visible(_JSON.encode(dict(zip(names, row, strict=True)))) + "\n" for row in zip(*columns, strict=True)
     )
 
 
@@ -82,6 +85,18 @@ def _cell(value: Any) -> str:
     if plain is None:
         return ""
     return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
+
+
+def _plain_values(column: pa.ChunkedArray) -> list[Any]:
+    """As JSON can hold them; most columns are plain already."""
+    kind = column.type
+    if kind == pa.timestamp("us", "UTC"):
+        # Arrow takes ten times as long for moments that know their time zone.
+        moments = column.cast(pa.timestamp("us")).to_pylist()
+        return [None if moment is None else f"{moment.isoformat()}Z" for moment in moments]
+    values: list[Any] = column.to_pylist()
+    is_plain = pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_string(kind)
+    return values if is_plain else [_plain(value) for value in values]
 
 
 def _plain(value: Any) -> Any:

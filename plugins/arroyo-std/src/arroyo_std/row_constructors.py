@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 from arroyo_core.api import ConstructedOperator, OperatorConstructor, Registry
 from arroyo_core.errors import ConfigError
 from arroyo_std import rows_pb2
 from arroyo_std.rows_pb2 import (
     DeduplicateConfig,
+    NeighborsConfig,
+    NeighborValue,
     ProcessConfig,
     SqlConfig,
     TopNConfig,
     UpsertConfig,
     WindowFunctionConfig,
 )
+from arroyo_std.std_pb2 import OrderKey
+
+if TYPE_CHECKING:
+    from arroyo_std.key_tails import Neighbor
+    from arroyo_std.ranking import OrderBy
+
+#: How far a row may look: so many rows of each key are kept.
+_MAX_OFFSET = 1_000_000
 
 
 class DeduplicateConstructor(OperatorConstructor[DeduplicateConfig]):
@@ -43,21 +56,13 @@ class TopNConstructor(OperatorConstructor[TopNConfig]):
     inputs = (1, 1)
 
     def with_config(self, config: TopNConfig, registry: Registry) -> ConstructedOperator:
-        from arroyo_std.ranking import OrderBy, Ranking
+        from arroyo_std.ranking import Ranking
         from arroyo_std.top_n import TopN
 
         if config.n <= 0:
             raise ConfigError("n must be more than zero", field="n", value=config.n)
         _require(config.order_by, "order_by", "a list of columns, such as [{column: price, descending: true}]")
-        order_by = tuple(
-            OrderBy(
-                column=each.column,
-                field=f"order_by[{position}]",
-                is_descending=each.descending,
-                nulls_last=each.nulls_last,
-            )
-            for position, each in enumerate(config.order_by)
-        )
+        order_by = _order_by(config.order_by)
         ranking = Ranking(
             n=config.n, partition_by=tuple(config.partition_by), order_by=order_by, keeps_ties=config.ties
         )
@@ -125,6 +130,30 @@ class WindowFunctionConstructor(OperatorConstructor[WindowFunctionConfig]):
         return ConstructedOperator.from_operator(WindowFunction(expressions, registry))
 
 
+class NeighborsConstructor(OperatorConstructor[NeighborsConfig]):
+    """Makes `std.neighbors`."""
+
+    config_type = NeighborsConfig
+    inputs = (1, 1)
+
+    def with_config(self, config: NeighborsConfig, registry: Registry) -> ConstructedOperator:
+        from arroyo_std.neighbors import Neighbors
+
+        if config.ttl < 0:
+            raise ConfigError("a duration must not be negative", field="ttl", value=config.ttl)
+        _require(config.values, "values", "a list such as [{function: lag, column: price, as: before}]")
+        neighbors = [_neighbor(each, f"values[{position}]") for position, each in enumerate(config.values)]
+        return ConstructedOperator.from_operator(
+            Neighbors(
+                neighbors,
+                keys=tuple(config.keys),
+                order_by=_order_by(config.order_by),
+                ttl_us=config.ttl or None,
+                registry=registry,
+            )
+        )
+
+
 class UpsertConstructor(OperatorConstructor[UpsertConfig]):
     """Makes `std.upsert`."""
 
@@ -136,6 +165,40 @@ class UpsertConstructor(OperatorConstructor[UpsertConfig]):
 
         _require(config.keys, "keys", "a list of columns")
         return ConstructedOperator.from_operator(Upsert(tuple(config.keys), config.deleted_column))
+
+
+def _neighbor(value: NeighborValue, field: str) -> Neighbor:
+    from arroyo_std.key_tails import Neighbor
+
+    # `as` is a word of Python's, so the attribute cannot be written.
+    name: str = getattr(value, "as")
+    _require(value.function, f"{field}.function", "lag or lead")
+    _require(value.column, f"{field}.column", "a column")
+    _require(name, f"{field}.as", "a name for the column")
+    offset = value.offset if value.HasField("offset") else 1
+    if not 1 <= offset <= _MAX_OFFSET:
+        raise ConfigError(f"an offset is from 1 to {_MAX_OFFSET:,}", field=f"{field}.offset", value=offset)
+    return Neighbor(
+        name=name,
+        column=value.column,
+        places=offset if value.function == rows_pb2.lead else -offset,
+        default=value.default if value.HasField("default") else None,
+        field=field,
+    )
+
+
+def _order_by(keys: Iterable[OrderKey]) -> tuple[OrderBy, ...]:
+    from arroyo_std.ranking import OrderBy
+
+    return tuple(
+        OrderBy(
+            column=each.column,
+            field=f"order_by[{position}]",
+            is_descending=each.descending,
+            nulls_last=each.nulls_last,
+        )
+        for position, each in enumerate(keys)
+    )
 
 
 def _require(value: object, field: str, expected: str) -> None:

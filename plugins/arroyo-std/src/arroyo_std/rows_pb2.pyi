@@ -15,9 +15,18 @@ class Keep(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     KEEP_UNSPECIFIED: _ClassVar[Keep]
     first: _ClassVar[Keep]
     last: _ClassVar[Keep]
+
+class NeighborFunction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    NEIGHBOR_FUNCTION_UNSPECIFIED: _ClassVar[NeighborFunction]
+    lag: _ClassVar[NeighborFunction]
+    lead: _ClassVar[NeighborFunction]
 KEEP_UNSPECIFIED: Keep
 first: Keep
 last: Keep
+NEIGHBOR_FUNCTION_UNSPECIFIED: NeighborFunction
+lag: NeighborFunction
+lead: NeighborFunction
 
 class DeduplicateConfig(_message.Message):
     __slots__ = ("keys", "keep", "ttl")
@@ -29,16 +38,6 @@ class DeduplicateConfig(_message.Message):
     ttl: int
     def __init__(self, keys: _Optional[_Iterable[str]] = ..., keep: _Optional[_Union[Keep, str]] = ..., ttl: _Optional[int] = ...) -> None: ...
 
-class OrderKey(_message.Message):
-    __slots__ = ("column", "descending", "nulls_last")
-    COLUMN_FIELD_NUMBER: _ClassVar[int]
-    DESCENDING_FIELD_NUMBER: _ClassVar[int]
-    NULLS_LAST_FIELD_NUMBER: _ClassVar[int]
-    column: str
-    descending: bool
-    nulls_last: bool
-    def __init__(self, column: _Optional[str] = ..., descending: _Optional[bool] = ..., nulls_last: _Optional[bool] = ...) -> None: ...
-
 class TopNConfig(_message.Message):
     __slots__ = ("n", "partition_by", "order_by", "rank_column", "ties")
     N_FIELD_NUMBER: _ClassVar[int]
@@ -48,10 +47,10 @@ class TopNConfig(_message.Message):
     TIES_FIELD_NUMBER: _ClassVar[int]
     n: int
     partition_by: _containers.RepeatedScalarFieldContainer[str]
-    order_by: _containers.RepeatedCompositeFieldContainer[OrderKey]
+    order_by: _containers.RepeatedCompositeFieldContainer[_std_pb2.OrderKey]
     rank_column: str
     ties: bool
-    def __init__(self, n: _Optional[int] = ..., partition_by: _Optional[_Iterable[str]] = ..., order_by: _Optional[_Iterable[_Union[OrderKey, _Mapping]]] = ..., rank_column: _Optional[str] = ..., ties: _Optional[bool] = ...) -> None: ...
+    def __init__(self, n: _Optional[int] = ..., partition_by: _Optional[_Iterable[str]] = ..., order_by: _Optional[_Iterable[_Union[_std_pb2.OrderKey, _Mapping]]] = ..., rank_column: _Optional[str] = ..., ties: bool = ...) -> None: ...
 
 class WindowFunctionConfig(_message.Message):
     __slots__ = ("expression", "expressions")
@@ -61,6 +60,31 @@ class WindowFunctionConfig(_message.Message):
     expression: str
     expressions: _containers.RepeatedCompositeFieldContainer[_std_pb2.NamedExpression]
     def __init__(self, expression: _Optional[str] = ..., expressions: _Optional[_Iterable[_Union[_std_pb2.NamedExpression, _Mapping]]] = ..., **kwargs) -> None: ...
+
+class NeighborsConfig(_message.Message):
+    __slots__ = ("keys", "order_by", "values", "ttl")
+    KEYS_FIELD_NUMBER: _ClassVar[int]
+    ORDER_BY_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    TTL_FIELD_NUMBER: _ClassVar[int]
+    keys: _containers.RepeatedScalarFieldContainer[str]
+    order_by: _containers.RepeatedCompositeFieldContainer[_std_pb2.OrderKey]
+    values: _containers.RepeatedCompositeFieldContainer[NeighborValue]
+    ttl: int
+    def __init__(self, keys: _Optional[_Iterable[str]] = ..., order_by: _Optional[_Iterable[_Union[_std_pb2.OrderKey, _Mapping]]] = ..., values: _Optional[_Iterable[_Union[NeighborValue, _Mapping]]] = ..., ttl: _Optional[int] = ...) -> None: ...
+
+class NeighborValue(_message.Message):
+    __slots__ = ("function", "column", "offset", "default")
+    FUNCTION_FIELD_NUMBER: _ClassVar[int]
+    COLUMN_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    DEFAULT_FIELD_NUMBER: _ClassVar[int]
+    AS_FIELD_NUMBER: _ClassVar[int]
+    function: NeighborFunction
+    column: str
+    offset: int
+    default: str
+    def __init__(self, function: _Optional[_Union[NeighborFunction, str]] = ..., column: _Optional[str] = ..., offset: _Optional[int] = ..., default: _Optional[str] = ..., **kwargs) -> None: ...
 
 class SqlConfig(_message.Message):
     __slots__ = ("query",)

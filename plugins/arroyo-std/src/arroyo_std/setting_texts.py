@@ -32,7 +32,7 @@ def aggregate_texts(aggregates: Sequence[AggregateSpec], *, has_sent: bool) -> d
     """What aggregates are computed from, by their names.
 
     A percentile is only taken of the state when a result is made, so it counts only where results have been sent that
-    may have to be taken back (`has_sent`).
+    may have to be taken back (`has_sent`). So it is with the separator of texts.
     """
-    kept = aggregates if has_sent else [replace(spec, percentile=None) for spec in aggregates]
+    kept = aggregates if has_sent else [replace(spec, percentile=None, separator=None) for spec in aggregates]
     return {spec.name: f"{spec.shown()} as {spec.name}" for spec in kept}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,13 +11,16 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 from datafusion import Expr, LogicalPlan, SessionConfig, SessionContext
+from datafusion.expr import EmptyRelation
 
 from arroyo_core.api import Registry
 from arroyo_core.api.limits import EXPRESSION_CHARS, EXPRESSION_OPERATORS
 from arroyo_core.errors import ConfigError, DataError, UdfError, UdfTimeoutError
 from arroyo_std import sql_errors
 from arroyo_std.columns import normal_type
+from arroyo_std.json_operators import plain_sql
 from arroyo_std.on_error import ROW_ERRORS
+from arroyo_std.plan_steps import step_names
 from arroyo_std.slot import BatchSlot, empty_batch
 from arroyo_std.sql_functions import UserFunctions
 
@@ -36,6 +39,8 @@ _OPERATOR = re.compile(
     r"""'[^']*'|"[^"]*"|(?P<operator>[-+*/%|&#^<>=!~]+|::|\[|\b(?:and|or|not|between|like|ilike|is|in|collate)\b)""",
     re.IGNORECASE,
 )
+#: What may be a column. Texts are none.
+_NAME = re.compile(r"""'(?:[^']|'')*'|"(?P<quoted>(?:[^"]|"")*)"|(?P<word>\w+)""")
 #: What a plan over one row at a time consists of; anything else would look beyond the batch.
 _ROW_WISE_STEPS = {"ProjectionExec", "CooperativeExec", "DatasetExec"}
 
@@ -63,7 +68,8 @@ class CompiledExpressions:
     def __init__(self, expressions: Sequence[Expression], schema: pa.Schema, registry: Registry) -> None:
         self._expressions = expressions
         self._registry = registry
-        session = open_session(registry, [expression.sql for expression in expressions])
+        written = [plain_sql(expression.sql, field=expression.field).sql for expression in expressions]
+        session = open_session(registry, written)
         self._context, self.functions = session.context, session.functions
         self._slot = BatchSlot(schema)
         self._input_schema = schema
@@ -71,7 +77,7 @@ class CompiledExpressions:
         self._apart: list[CompiledExpressions] | None = None
         self._context.register_dataset(sql_errors.TABLE, self._slot)
         stream = self._context.table(sql_errors.TABLE)
-        self._parsed: list[Expr] = [stream.parse_sql_expr(expression.sql) for expression in expressions]
+        self._parsed: list[Expr] = [stream.parse_sql_expr(sql) for sql in written]
         names = [expression.name for expression in expressions]
         aliased = [parsed.alias(name) for parsed, name in zip(self._parsed, names, strict=True)]
         frame = stream.select(*aliased)
@@ -95,14 +101,14 @@ class CompiledExpressions:
 
     @property
     def columns(self) -> frozenset[str]:
-        """The columns of the input that the expressions read."""
-        return scanned_columns(self._frame.optimized_logical_plan())
+        """The columns of the input that the expressions read, or name: without these they could not be planned."""
+        named = named_columns([expression.sql for expression in self._expressions], self._input_schema)
+        return scanned_columns(self._frame.optimized_logical_plan()) | named
 
     @property
     def steps(self) -> list[str]:
         """The names of the physical plan's steps, from the last to the first; calls of UDFs alone are in no plan."""
-        shown = self._plan.display_indent() if self._plan else ""
-        return [line.strip().partition(":")[0] for line in shown.splitlines()]
+        return step_names(self._plan) if self._plan else []
 
     @property
     def aliases(self) -> list[str]:
@@ -271,20 +277,33 @@ def _check(expressions: Sequence[Expression], schema: pa.Schema, registry: Regis
 
 
 def scanned_columns(plan: LogicalPlan) -> frozenset[str]:
-    """The columns that an optimised plan reads of its only table."""
+    """The columns that an optimised plan reads of its only table; none where a condition can never hold."""
     while plan.inputs():
         (plan,) = plan.inputs()
-    return frozenset(name for _, name in plan.to_variant().projection())
+    scan = plan.to_variant()
+    return frozenset() if isinstance(scan, EmptyRelation) else frozenset(name for _, name in scan.projection())
+
+
+def named_columns(texts: Iterable[str], schema: pa.Schema) -> frozenset[str]:
+    """The columns that SQL names, though it may not need their values; some more where words of it are like them."""
+    words: set[str] = set()
+    for found in (match for text in texts for match in _NAME.finditer(text)):
+        if found["quoted"] is not None:
+            words.add(found["quoted"].replace('""', '"'))
+        elif found["word"] is not None:
+            words.add(found["word"])
+    return frozenset(words.intersection(schema.names))
 
 
 def check_calls(sql: str, schema: pa.Schema, registry: Registry, *, field: str) -> None:
     """Raise `ConfigError` where an expression calls a UDF with arguments that it does not take."""
-    if not UserFunctions(registry).is_called_in(sql):
+    written = plain_sql(sql, field=field).sql
+    if not UserFunctions(registry).is_called_in(written):
         return
-    session = open_session(registry, [sql])
+    session = open_session(registry, [written])
     session.context.register_dataset(sql_errors.TABLE, BatchSlot(schema))
     stream = session.context.table(sql_errors.TABLE)
-    session.functions.check_calls(stream.parse_sql_expr(sql), stream, sql=sql, field=field)
+    session.functions.check_calls(stream.parse_sql_expr(written), stream, sql=sql, field=field)
 
 
 def check_size(sql: str, *, field: str | None = None) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from arroyo_core.errors import ConfigError
 from arroyo_std.columns import nearest
+from arroyo_std.json_operators import plain_sql
 from arroyo_std.sql_functions import UserFunctions, wrong_call
 from arroyo_std.sql_quoting import Quoted, columns_before_dots, find_unquoted, quote
 
@@ -88,7 +89,7 @@ def explain(
         return refused("Unnest", sql=sql, field=field)
     if "Placeholder '" in text:
         return refused("Placeholder", sql=sql, field=field)
-    if found := _SYNTAX.search(text):
+    if found := _SYNTAX.search(_of_written(text, sql)):
         return ConfigError(f"not a SQL expression: {_readable_syntax(found[1])}", field=field, value=sql)
     return ConfigError(readable(text), field=field, value=sql)
 
@@ -101,6 +102,19 @@ def readable(text: str) -> str:
         return "the SQL is nested too deep: about 50 brackets inside one another are possible"
     text = text.removesuffix(" error") if text == "Divide by zero error" else text
     return text[:1].lower() + text[1:]
+
+
+def _of_written(text: str, sql: str) -> str:
+    """What DataFusion says of the syntax of SQL as a person wrote it: places in what was made of it mean nothing."""
+    plain = plain_sql(sql)
+    place = _PLACE.search(text)
+    if plain.sql == sql or place is None:
+        return text
+    lines = plain.sql.splitlines(keepends=True)
+    offset = sum(len(line) for line in lines[: int(place[1]) - 1]) + int(place[2]) - 1
+    before = sql[: plain.original_offset(offset)]
+    row, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
+    return _PLACE.sub(f" at Line: {row}, Column: {column}", text)
 
 
 def _unknown_column(written: str, *, sql: str, field: str, columns: Sequence[str]) -> ConfigError:

@@ -1,4 +1,4 @@
-"""User functions in SQL: registered with DataFusion, typed as they are declared, failing with their own errors."""
+"""Functions that join those of SQL, users' and those over JSON: typed as they are declared, failing with own errors."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import pyarrow as pa
 from datafusion import DataFrame, Expr, SessionConfig, SessionContext, udf
 
 from arroyo_core.api import Registry
-from arroyo_core.errors import ConfigError, PluginError, UdfError
+from arroyo_core.errors import ConfigError, DataError, PluginError, UdfError
 from arroyo_core.udf import AggregateUdf, AsyncUdf, BatchUdf, ScalarUdf, UserFunction, Volatility
 from arroyo_std.columns import nearest, normal_type
+from arroyo_std.json_functions import JSON_FUNCTIONS, JsonFunction, check_path
 
 _USES: Mapping[type[UserFunction], str] = {
     AggregateUdf: "an aggregate: use it in 'aggregates' of a window or of std.updating_aggregate",
@@ -35,6 +36,7 @@ class UserFunctions:
             if isinstance(each, ScalarUdf):
                 self._add(each)
         self._error: UdfError | None = None
+        self._data_error: DataError | None = None
         #: While rows that fail are collected: how many rows there are, and the errors of those that failed.
         self._rows = 0
         self._failed: dict[int, UdfError] | None = None
@@ -42,11 +44,16 @@ class UserFunctions:
     @property
     def signatures(self) -> Mapping[str, str]:
         """By the name that SQL has for the function."""
-        return {name: each.signature for name, each in self._by_name.items()}
+        functions: dict[str, ScalarUdf | JsonFunction] = {**JSON_FUNCTIONS, **self._by_name}
+        return {name: each.signature for name, each in functions.items()}
 
     def register(self, context: SessionContext, texts: Iterable[str]) -> None:
         """Make those known that these texts of SQL may call: each costs 30 us, in every session."""
         words = _words(texts)
+        for function in JSON_FUNCTIONS.values():
+            if function.name in words:
+                call = self._reported(function)
+                context.register_udf(udf(call, function.types, function.return_type, "immutable", function.name))
         for name, each in self._by_name.items():
             if not _is_among(name, words):
                 continue
@@ -57,13 +64,14 @@ class UserFunctions:
     @contextmanager
     def reporting(self) -> Iterator[None]:
         """Around an execution: what a UDF raised takes the place of what DataFusion made of it."""
-        self._error = None
+        self._error = self._data_error = None
         try:
             yield
         except Exception:
-            if self._error is None:
+            found = self._error or self._data_error
+            if found is None:
                 raise
-            raise self._error from self._error.__cause__
+            raise found from found.__cause__
 
     @contextmanager
     def collecting(self, rows: int) -> Iterator[dict[int, UdfError]]:
@@ -87,7 +95,10 @@ class UserFunctions:
 
         DataFusion would make texts of anything, and anything of texts.
         """
-        for call in _calls(parsed, self._by_name):
+        for call in _calls(parsed, {*self._by_name, *JSON_FUNCTIONS}):
+            if call.name in JSON_FUNCTIONS:
+                _check_json_call(JSON_FUNCTIONS[call.name], call, stream, sql=sql, field=field)
+                continue
             function = self._by_name[call.name]
             kinds = [_type_of(argument, stream) for argument in call.arguments]
             is_known = None not in kinds
@@ -110,13 +121,13 @@ class UserFunctions:
         return lambda batch: guarded(*(batch.column(name) for name in names))
 
     def is_called_in(self, sql: str) -> bool:
-        """Whether the text may call a UDF; false only if it does not."""
+        """Whether the text may call a UDF, or a function over JSON; false only if it does not."""
         words = _words([sql])
-        return any(_is_among(name, words) for name in self._by_name)
+        return not words.isdisjoint(JSON_FUNCTIONS) or any(_is_among(name, words) for name in self._by_name)
 
     def nearest(self, name: str, other: str | None) -> str | None:
         """The function most like `name`, for "did you mean": a UDF, or `other`, which SQL suggests."""
-        return nearest(name, [*self._by_name, *([other] if other else [])])
+        return nearest(name, [*self._by_name, *JSON_FUNCTIONS, *([other] if other else [])])
 
     def explain_unknown(self, name: str) -> str | None:
         """Why a UDF of this name cannot be called in SQL; None if there is no such UDF."""
@@ -135,6 +146,16 @@ class UserFunctions:
         if _is_builtin(name):
             raise PluginError(f"UDF {shown} has the name of a function of SQL: it needs another")
         raise PluginError(f"UDFs {taken.name!r} and {shown} differ in case alone, which SQL ignores")
+
+    def _reported(self, function: JsonFunction) -> Callable[..., pa.Array]:
+        def call(*columns: pa.Array) -> pa.Array:
+            try:
+                return function.evaluate(*columns)
+            except DataError as error:
+                self._data_error = error
+                raise
+
+        return call
 
     def _guarded(self, function: ScalarUdf) -> Callable[..., pa.Array]:
         def call(*columns: pa.Array) -> pa.Array:
@@ -174,7 +195,7 @@ def wrong_call(signature: str, arguments: str) -> str:
     return f"{signature} cannot be called with ({arguments}): give what it takes, or CAST it"
 
 
-def _calls(expression: Expr, names: Mapping[str, ScalarUdf]) -> Iterator[_Call]:
+def _calls(expression: Expr, names: Set[str]) -> Iterator[_Call]:
     """The calls of these functions, inner ones first: an outer one has no type while an inner one is wrong."""
     if expression.variant_name() in _LEAVES:
         return
@@ -207,12 +228,28 @@ def _are_accepted(kinds: Sequence[pa.DataType | None], function: ScalarUdf) -> b
     )
 
 
+def _check_json_call(function: JsonFunction, call: _Call, stream: DataFrame, *, sql: str, field: str) -> None:
+    kinds = [_type_of(argument, stream) for argument in call.arguments]
+    text, *places = [kind is None or pa.types.is_null(kind) or _is_text(kind) for kind in kinds] or [False]
+    is_number = function.place == "key" and kinds[1:] and kinds[1] is not None and pa.types.is_integer(kinds[1])
+    if len(kinds) != len(function.types) or not text or not (all(places) or is_number):
+        shown = ", ".join("?" if kind is None else str(kind) for kind in kinds)
+        raise ConfigError(wrong_call(function.signature, shown), field=field, value=sql)
+    if function.place == "path" and call.arguments[1].variant_name() == "Literal":
+        path = call.arguments[1].python_value()
+        mistake = None if path is None else check_path(path.as_py() if isinstance(path, pa.Scalar) else path)
+        if mistake is not None:
+            raise ConfigError(mistake, field=field, value=sql)
+
+
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 @cache
 def _is_builtin(name: str) -> bool:
+    if name in JSON_FUNCTIONS:
+        return True
     context = _plain_session()
     for find in (context.udf, context.udaf, context.udwf):
         try:

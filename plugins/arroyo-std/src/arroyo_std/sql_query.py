@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 
 import pyarrow as pa
-from datafusion import DataFrame, Expr, LogicalPlan, SQLOptions
+from datafusion import DataFrame, Expr, LogicalPlan, SessionContext, SQLOptions
 
 from arroyo_core.api import (
     ArrowCollector,
@@ -19,8 +19,10 @@ from arroyo_core.api.updating import UPDATING_META, is_updating
 from arroyo_core.errors import ConfigError, DataError
 from arroyo_std import sql_errors
 from arroyo_std.columns import derive_stream, normal_type
+from arroyo_std.json_operators import plain_sql
+from arroyo_std.plan_steps import step_names
 from arroyo_std.slot import BatchSlot, empty_batch
-from arroyo_std.sql import check_size, open_session, scanned_columns
+from arroyo_std.sql import check_size, named_columns, open_session, scanned_columns
 from arroyo_std.sql_functions import UserFunctions
 
 #: The name of the input inside a query.
@@ -29,6 +31,8 @@ TABLE = "input"
 #: Without these rules conditions stay where they are: pushed down they would get into the scan, which ignores them, and
 #: one that is never true would take the scan away. The others must stay: `coalesce` and `now` cannot be run as written.
 _UNWANTED_RULES = ("push_down_filter", "eliminate_filter", "propagate_empty_relation")
+#: Of these, those that take a scan away.
+_ELIMINATING_RULES = _UNWANTED_RULES[1:]
 _SELECT_ONLY = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
 
 _ALLOWED_STEPS = {"Projection", "Filter", "SubqueryAlias", "TableScan"}
@@ -53,17 +57,16 @@ class CompiledQuery:
 
     def __init__(self, query: str, schema: pa.Schema, registry: Registry) -> None:
         self._query = query
-        session = open_session(registry, [query])
+        written = plain_sql(query, field="query").sql
+        session = open_session(registry, [written])
         self._context, self.functions = session.context, session.functions
-        for rule in _UNWANTED_RULES:
-            if not self._context.remove_optimizer_rule(rule):
-                raise RuntimeError(f"DataFusion has no optimizer rule {rule!r}")
+        _remove(self._context, _UNWANTED_RULES)
         self._slot = BatchSlot(schema)
         self._no_rows = self._slot.batch
         self._context.register_dataset(TABLE, self._slot)
         #: The input, which calls of UDFs are typed over.
         self.stream: DataFrame = self._context.table(TABLE)
-        frame = self._context.sql_with_options(query, _SELECT_ONLY)
+        frame = self._context.sql_with_options(written, _SELECT_ONLY)
         self.logical_plan: LogicalPlan = frame.logical_plan()
         _check_steps(self.logical_plan, query)
         self._plan = frame.execution_plan()
@@ -73,7 +76,7 @@ class CompiledQuery:
     @property
     def steps(self) -> list[str]:
         """The names of the physical plan's steps, from the last to the first."""
-        return [line.strip().partition(":")[0] for line in self._plan.display_indent().splitlines()]
+        return step_names(self._plan)
 
     def copies(self) -> Mapping[str, str]:
         """Output columns that are unchanged input columns: output name -> input column."""
@@ -176,11 +179,20 @@ def check_query(query: str, schema: pa.Schema, registry: Registry) -> CompiledQu
 
 
 def read_columns(query: str, schema: pa.Schema, registry: Registry) -> frozenset[str]:
-    """The columns that a query reads, in its result or in its conditions."""
-    context = open_session(registry, [query]).context
+    """The columns that a query reads, in its result or in its conditions, or names only."""
+    written = plain_sql(query, field="query").sql
+    context = open_session(registry, [written]).context
+    _remove(context, _ELIMINATING_RULES)
     # A table in memory takes no conditions into its scan, so that their columns are among those it is asked for.
     context.register_record_batches(TABLE, [[empty_batch(schema)]])
-    return scanned_columns(context.sql_with_options(query, _SELECT_ONLY).optimized_logical_plan())
+    scanned = scanned_columns(context.sql_with_options(written, _SELECT_ONLY).optimized_logical_plan())
+    return scanned | named_columns([query], schema)
+
+
+def _remove(context: SessionContext, rules: Sequence[str]) -> None:
+    for rule in rules:
+        if not context.remove_optimizer_rule(rule):
+            raise RuntimeError(f"DataFusion has no optimizer rule {rule!r}")
 
 
 def _explain(error: Exception, query: str, schema: pa.Schema, registry: Registry) -> ConfigError:
@@ -237,7 +249,7 @@ def _check_names(compiled: CompiledQuery, query: str) -> None:
 def _check_calls(compiled: CompiledQuery, query: str) -> None:
     """Refuse calls of UDFs with arguments that they do not take, and those that fail for constants."""
     compiled.functions.check_constants(sql=query, field="query")
-    if compiled.functions.is_called_in(query):
+    if compiled.functions.is_called_in(plain_sql(query, field="query").sql):
         for expression in _expressions(compiled.logical_plan):
             compiled.functions.check_calls(expression, compiled.stream, sql=query, field="query")
 

@@ -109,24 +109,36 @@ class UnnestConfig(_message.Message):
     column: str
     outer: bool
     ordinality: str
-    def __init__(self, column: _Optional[str] = ..., outer: _Optional[bool] = ..., ordinality: _Optional[str] = ..., **kwargs) -> None: ...
+    def __init__(self, column: _Optional[str] = ..., outer: bool = ..., ordinality: _Optional[str] = ..., **kwargs) -> None: ...
 
 class StdoutConfig(_message.Message):
-    __slots__ = ("format", "limit", "max_cell_width")
+    __slots__ = ("format", "limit", "max_cell_width", "at_once")
     FORMAT_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     MAX_CELL_WIDTH_FIELD_NUMBER: _ClassVar[int]
+    AT_ONCE_FIELD_NUMBER: _ClassVar[int]
     format: OutputFormat
     limit: int
     max_cell_width: int
-    def __init__(self, format: _Optional[_Union[OutputFormat, str]] = ..., limit: _Optional[int] = ..., max_cell_width: _Optional[int] = ...) -> None: ...
+    at_once: bool
+    def __init__(self, format: _Optional[_Union[OutputFormat, str]] = ..., limit: _Optional[int] = ..., max_cell_width: _Optional[int] = ..., at_once: bool = ...) -> None: ...
 
 class BlackholeConfig(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class OrderKey(_message.Message):
+    __slots__ = ("column", "descending", "nulls_last")
+    COLUMN_FIELD_NUMBER: _ClassVar[int]
+    DESCENDING_FIELD_NUMBER: _ClassVar[int]
+    NULLS_LAST_FIELD_NUMBER: _ClassVar[int]
+    column: str
+    descending: bool
+    nulls_last: bool
+    def __init__(self, column: _Optional[str] = ..., descending: bool = ..., nulls_last: bool = ...) -> None: ...
+
 class Aggregate(_message.Message):
-    __slots__ = ("function", "column", "filter", "percentile", "other", "columns")
+    __slots__ = ("function", "column", "filter", "percentile", "other", "columns", "distinct", "order_by", "separator")
     class Function(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         count: _ClassVar[Aggregate.Function]
@@ -153,6 +165,18 @@ class Aggregate(_message.Message):
         covar_pop: _ClassVar[Aggregate.Function]
         covar_samp: _ClassVar[Aggregate.Function]
         corr: _ClassVar[Aggregate.Function]
+        regr_slope: _ClassVar[Aggregate.Function]
+        regr_intercept: _ClassVar[Aggregate.Function]
+        regr_count: _ClassVar[Aggregate.Function]
+        regr_r2: _ClassVar[Aggregate.Function]
+        regr_avgx: _ClassVar[Aggregate.Function]
+        regr_avgy: _ClassVar[Aggregate.Function]
+        regr_sxx: _ClassVar[Aggregate.Function]
+        regr_syy: _ClassVar[Aggregate.Function]
+        regr_sxy: _ClassVar[Aggregate.Function]
+        percentile_cont: _ClassVar[Aggregate.Function]
+        approx_percentile_with_weight: _ClassVar[Aggregate.Function]
+        string_agg: _ClassVar[Aggregate.Function]
     count: Aggregate.Function
     sum: Aggregate.Function
     min: Aggregate.Function
@@ -177,6 +201,18 @@ class Aggregate(_message.Message):
     covar_pop: Aggregate.Function
     covar_samp: Aggregate.Function
     corr: Aggregate.Function
+    regr_slope: Aggregate.Function
+    regr_intercept: Aggregate.Function
+    regr_count: Aggregate.Function
+    regr_r2: Aggregate.Function
+    regr_avgx: Aggregate.Function
+    regr_avgy: Aggregate.Function
+    regr_sxx: Aggregate.Function
+    regr_syy: Aggregate.Function
+    regr_sxy: Aggregate.Function
+    percentile_cont: Aggregate.Function
+    approx_percentile_with_weight: Aggregate.Function
+    string_agg: Aggregate.Function
     FUNCTION_FIELD_NUMBER: _ClassVar[int]
     COLUMN_FIELD_NUMBER: _ClassVar[int]
     AS_FIELD_NUMBER: _ClassVar[int]
@@ -184,13 +220,19 @@ class Aggregate(_message.Message):
     PERCENTILE_FIELD_NUMBER: _ClassVar[int]
     OTHER_FIELD_NUMBER: _ClassVar[int]
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    DISTINCT_FIELD_NUMBER: _ClassVar[int]
+    ORDER_BY_FIELD_NUMBER: _ClassVar[int]
+    SEPARATOR_FIELD_NUMBER: _ClassVar[int]
     function: str
     column: str
     filter: str
     percentile: float
     other: str
     columns: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, function: _Optional[str] = ..., column: _Optional[str] = ..., filter: _Optional[str] = ..., percentile: _Optional[float] = ..., other: _Optional[str] = ..., columns: _Optional[_Iterable[str]] = ..., **kwargs) -> None: ...
+    distinct: bool
+    order_by: _containers.RepeatedCompositeFieldContainer[OrderKey]
+    separator: str
+    def __init__(self, function: _Optional[str] = ..., column: _Optional[str] = ..., filter: _Optional[str] = ..., percentile: _Optional[float] = ..., other: _Optional[str] = ..., columns: _Optional[_Iterable[str]] = ..., distinct: bool = ..., order_by: _Optional[_Iterable[_Union[OrderKey, _Mapping]]] = ..., separator: _Optional[str] = ..., **kwargs) -> None: ...
 
 class TumblingWindowConfig(_message.Message):
     __slots__ = ("size", "offset", "keys", "aggregates", "allowed_lateness", "late", "time", "early")
@@ -259,13 +301,15 @@ class SessionWindowConfig(_message.Message):
     def __init__(self, gap: _Optional[int] = ..., keys: _Optional[_Iterable[str]] = ..., aggregates: _Optional[_Iterable[_Union[Aggregate, _Mapping]]] = ..., allowed_lateness: _Optional[int] = ..., late: _Optional[_Union[Late, str]] = ..., time: _Optional[_Union[WindowTime, str]] = ...) -> None: ...
 
 class UpdatingAggregateConfig(_message.Message):
-    __slots__ = ("keys", "aggregates", "ttl", "flush_interval")
+    __slots__ = ("keys", "aggregates", "ttl", "flush_interval", "empty_group")
     KEYS_FIELD_NUMBER: _ClassVar[int]
     AGGREGATES_FIELD_NUMBER: _ClassVar[int]
     TTL_FIELD_NUMBER: _ClassVar[int]
     FLUSH_INTERVAL_FIELD_NUMBER: _ClassVar[int]
+    EMPTY_GROUP_FIELD_NUMBER: _ClassVar[int]
     keys: _containers.RepeatedScalarFieldContainer[str]
     aggregates: _containers.RepeatedCompositeFieldContainer[Aggregate]
     ttl: int
     flush_interval: int
-    def __init__(self, keys: _Optional[_Iterable[str]] = ..., aggregates: _Optional[_Iterable[_Union[Aggregate, _Mapping]]] = ..., ttl: _Optional[int] = ..., flush_interval: _Optional[int] = ...) -> None: ...
+    empty_group: bool
+    def __init__(self, keys: _Optional[_Iterable[str]] = ..., aggregates: _Optional[_Iterable[_Union[Aggregate, _Mapping]]] = ..., ttl: _Optional[int] = ..., flush_interval: _Optional[int] = ..., empty_group: bool = ...) -> None: ...

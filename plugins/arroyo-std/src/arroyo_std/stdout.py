@@ -1,4 +1,4 @@
-"""`std.stdout`: a sink that prints the rows of every committed epoch, on the driver."""
+"""`std.stdout`: a sink that prints the rows of every committed epoch, on the driver; or rows as they come."""
 
 from __future__ import annotations
 
@@ -38,10 +38,14 @@ class Stdout(ArrowOperator):
 
     Rows are printed once per committed epoch, subtask after subtask, in the order they came; again only if the
     driver dies between printing and the mark that the epoch is committed.
+
+    With `is_at_once` rows are shown as they come where the context can do that, and again whenever their epoch is
+    repeated.
     """
 
-    def __init__(self, output_format: Format, *, limit: int, max_cell_width: int) -> None:
+    def __init__(self, output_format: Format, *, limit: int, max_cell_width: int, is_at_once: bool = False) -> None:
         self._format = output_format
+        self._is_at_once = is_at_once
         self._limit = limit
         self._max_cell_width = max_cell_width
 
@@ -61,13 +65,16 @@ class Stdout(ArrowOperator):
         return Guarantee.AT_LEAST_ONCE
 
     def guarantee_reason(self) -> str:
+        if self._is_at_once:
+            return "it prints rows before their epoch is committed, and again if the epoch is repeated"
         return "it prints an epoch again if the driver dies before the epoch is marked as committed"
 
     def tables(self, inputs: Sequence[ArroyoSchema]) -> dict[str, TableConfig]:
         return global_table_config(COMMIT_TABLE, "rows to be printed", uses_two_phase_commit=True)
 
     def display(self) -> DisplayableOperator:
-        return DisplayableOperator(self.name(), [("format", self._format), ("limit", str(self._limit))])
+        settings = [("format", str(self._format)), ("limit", str(self._limit))]
+        return DisplayableOperator(self.name(), [*settings, *([("at_once", "true")] if self._is_at_once else [])])
 
     def lives_on(self) -> bool:
         return True
@@ -77,17 +84,29 @@ class Stdout(ArrowOperator):
 
     def _begin_epoch(self) -> None:
         self._staged: list[pa.RecordBatch] = []
-        self._staged_rows = 0
+        #: Staged or shown.
+        self._printed_rows = 0
+        #: Those of which the commit tells: staged, or past the limit.
         self._total_rows = 0
 
     def process_batch(self, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector) -> None:
         self._total_rows += batch.num_rows
-        staged = batch.slice(0, self._limit - self._staged_rows)
-        if staged.num_rows:
-            self._staged.append(staged)
-            self._staged_rows += staged.num_rows
-        if staged.num_rows < batch.num_rows:
-            ctx.count("unprinted_rows", batch.num_rows - staged.num_rows)
+        printed = batch.slice(0, self._limit - self._printed_rows)
+        self._printed_rows += printed.num_rows
+        if printed.num_rows < batch.num_rows:
+            ctx.count("unprinted_rows", batch.num_rows - printed.num_rows)
+        if printed.num_rows and self._show(printed, ctx):
+            self._total_rows -= printed.num_rows
+        elif printed.num_rows:
+            self._staged.append(printed)
+
+    def _show(self, batch: pa.RecordBatch, ctx: OperatorContext) -> bool:
+        """Whether the rows are printed already."""
+        if not self._is_at_once:
+            return False
+        rows = pa.Table.from_batches([batch])
+        heading = render_csv(rows.slice(0, 0), has_header=True) if self._format is Format.CSV else ""
+        return ctx.show(self._render(rows, has_header=False), heading=heading)
 
     def handle_checkpoint(self, barrier: CheckpointBarrier, ctx: OperatorContext, collector: ArrowCollector) -> None:
         if self._total_rows:

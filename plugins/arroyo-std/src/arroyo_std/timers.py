@@ -61,6 +61,10 @@ class KeyTimers:
         earliest_us = self._view.get_min_time()
         return earliest_us is not None and earliest_us <= until_us
 
+    def is_empty(self) -> bool:
+        """Whether no key has a timer."""
+        return self._view.get_min_time() is None
+
     def take_due(self, until_us: int) -> Iterator[pa.RecordBatch]:
         """Remove the timers up to this time, and return each of their keys once, in as few batches as can hold them."""
         return merge_groups(self._view.take_parts_before(until_us + 1), self._keys, self._distinct)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from arroyo_core.api import ConstructedOperator, OperatorConstructor, Registry
 from arroyo_core.api.units import format_duration_us
 from arroyo_core.errors import ConfigError
 from arroyo_std import std_pb2
+from arroyo_std.short_forms import with_aggregates
 from arroyo_std.std_pb2 import (
     Aggregate,
     AssignWindowConfig,
@@ -31,6 +32,9 @@ class TumblingWindowConstructor(OperatorConstructor[TumblingWindowConfig]):
     config_type = TumblingWindowConfig
     inputs = (1, 1)
 
+    def config_of(self, given: Mapping[str, object]) -> Mapping[str, object]:
+        return with_aggregates(given)
+
     def with_config(self, config: TumblingWindowConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_std.windows.tumbling import Grid, TumblingWindow
 
@@ -50,6 +54,9 @@ class SlidingWindowConstructor(OperatorConstructor[SlidingWindowConfig]):
 
     config_type = SlidingWindowConfig
     inputs = (1, 1)
+
+    def config_of(self, given: Mapping[str, object]) -> Mapping[str, object]:
+        return with_aggregates(given)
 
     def with_config(self, config: SlidingWindowConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_std.windows.tumbling import Grid, SlidingWindow
@@ -82,6 +89,9 @@ class SessionWindowConstructor(OperatorConstructor[SessionWindowConfig]):
     config_type = SessionWindowConfig
     inputs = (1, 1)
 
+    def config_of(self, given: Mapping[str, object]) -> Mapping[str, object]:
+        return with_aggregates(given)
+
     def with_config(self, config: SessionWindowConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_std.windows.session import SessionWindow
 
@@ -95,6 +105,9 @@ class UpdatingAggregateConstructor(OperatorConstructor[UpdatingAggregateConfig])
     config_type = UpdatingAggregateConfig
     inputs = (1, 1)
 
+    def config_of(self, given: Mapping[str, object]) -> Mapping[str, object]:
+        return with_aggregates(given)
+
     def with_config(self, config: UpdatingAggregateConfig, registry: Registry) -> ConstructedOperator:
         from arroyo_std.updating.aggregate import UpdatingAggregate, UpdatingSettings
 
@@ -103,11 +116,14 @@ class UpdatingAggregateConstructor(OperatorConstructor[UpdatingAggregateConfig])
         check_positive(config.flush_interval, "flush_interval")
         if not config.aggregates:
             raise ConfigError("'aggregates' is missing: give a list of aggregates", field="aggregates")
+        if config.empty_group and config.keys:
+            raise ConfigError("with keys there is no group before its first row", field="empty_group", value=True)
         settings = UpdatingSettings(
             keys=tuple(config.keys),
             aggregates=aggregate_specs(config.aggregates),
             ttl_us=config.ttl,
             flush_interval_us=config.flush_interval,
+            has_empty_group=config.empty_group,
         )
         return ConstructedOperator.from_operator(UpdatingAggregate(settings, registry))
 
@@ -138,6 +154,7 @@ def window_settings(config: WindowConfig) -> WindowSettings:
 def aggregate_specs(aggregates: Iterable[Aggregate]) -> tuple[AggregateSpec, ...]:
     """The aggregates of a config, with their paths in it."""
     from arroyo_std.aggregates.registry import AggregateSpec
+    from arroyo_std.ranking import OrderBy
 
     return tuple(
         AggregateSpec(
@@ -150,6 +167,17 @@ def aggregate_specs(aggregates: Iterable[Aggregate]) -> tuple[AggregateSpec, ...
             percentile=each.percentile if each.HasField("percentile") else None,
             other=each.other or None,
             columns=tuple(each.columns),
+            is_distinct=each.distinct,
+            order_by=tuple(
+                OrderBy(
+                    column=key.column,
+                    field=f"aggregates[{position}].order_by[{place}]",
+                    is_descending=key.descending,
+                    nulls_last=key.nulls_last if key.HasField("nulls_last") else True,
+                )
+                for place, key in enumerate(each.order_by)
+            ),
+            separator=each.separator if each.HasField("separator") else None,
         )
         for position, each in enumerate(aggregates)
     )

@@ -24,7 +24,9 @@ from arroyo_core.state import large_type
 from arroyo_std import sql_errors
 from arroyo_std.columns import normal_type
 from arroyo_std.event_groups import EventGroups, event_group_tables
+from arroyo_std.json_operators import plain_sql
 from arroyo_std.large_rows import Rows, concat, take
+from arroyo_std.plan_steps import step_names
 from arroyo_std.ranking import sort_order
 from arroyo_std.row_values import is_nested, plain_rows, plain_schema
 from arroyo_std.setting_texts import names_text
@@ -55,11 +57,15 @@ class CompiledWindows:
         self._expressions = expressions
         self._slot = BatchSlot(schema.append(pa.field(_ROW, pa.int64())))
         self._no_rows = self._slot.batch
-        session = open_session(registry, [expression.sql for expression in expressions])
+        written = [plain_sql(expression.sql, field=expression.field).sql for expression in expressions]
+        session = open_session(registry, written)
         self._context, self.functions = session.context, session.functions
         self._context.register_dataset(sql_errors.TABLE, self._slot)
         stream = self._context.table(sql_errors.TABLE)
-        parsed = [stream.parse_sql_expr(expression.sql).alias(expression.name) for expression in expressions]
+        parsed = [
+            stream.parse_sql_expr(sql).alias(expression.name)
+            for sql, expression in zip(written, expressions, strict=True)
+        ]
         frame = stream.select(stream.parse_sql_expr(f'"{_ROW}"'), *parsed)
         self._plan = frame.execution_plan()
         #: What `evaluate` yields: every field nullable, no views, no dictionaries.
@@ -68,7 +74,7 @@ class CompiledWindows:
     @property
     def steps(self) -> list[str]:
         """The names of the physical plan's steps, from the last to the first."""
-        return [line.strip().partition(":")[0] for line in self._plan.display_indent().splitlines()]
+        return step_names(self._plan)
 
     def evaluate(self, rows: Rows) -> list[Any]:
         """A column for each expression, in the order of the rows; raises `DataError` where one cannot be computed.

@@ -88,6 +88,18 @@ def feed(harness: Any, steps: Sequence[Step], *, schema: pa.Schema = COLUMNS, th
         harness.checkpoint()
 
 
+def timely(steps: Sequence[Step]) -> list[Row]:
+    """The rows that are not behind the watermark when they come."""
+    watermark = None
+    rows: list[Row] = []
+    for step in steps:
+        if isinstance(step, Mark):
+            watermark = step.time_us if watermark is None else max(step.time_us, watermark)
+        if isinstance(step, Batch):
+            rows += [row for row in step.rows if watermark is None or row["at"] >= watermark]
+    return rows
+
+
 def as_rows(table: pa.Table) -> list[Row]:
     """Rows in their order, with times as numbers."""
     for position, field in enumerate(table.schema):

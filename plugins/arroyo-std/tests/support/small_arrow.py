@@ -17,7 +17,7 @@ LIMITS = [
     "arroyo_std.large_rows.OUTPUT_BYTES",
     "arroyo_std.event_groups.REDUCE_BYTES",
     "arroyo_std.updating.store.MERGE_BYTES",
-    "arroyo_std.windows.session_store.MERGE_BYTES",
+    "arroyo_std.windows.pending_sessions.MERGE_BYTES",
 ]
 LIMIT_BYTES = 300
 #: What an array can hold: as much more as 2 GiB are than a gigabyte.

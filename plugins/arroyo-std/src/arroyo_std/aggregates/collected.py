@@ -1,4 +1,4 @@
-"""Aggregates that keep values: count_distinct, median, list, and any function over rows that may be taken back.
+"""Aggregates that keep values: count_distinct, median, list, and any function over distinct or retractable rows.
 
 Their states grow with the distinct values of a group (`list`: with its rows).
 """
@@ -74,13 +74,14 @@ class CountDistinct(Multiset):
         return pa.array(np.bincount(parents[is_there], minlength=len(states[0])).astype(np.int64))
 
 
-class Median(Multiset):
-    """The middle value, exactly; the mean of the two middle values of an even number of them."""
+class Percentile(Multiset):
+    """The value at a rank, exactly; between two values if the rank is: the median of an even number is their mean."""
 
     output_type = pa.float64()
 
-    def __init__(self, column: str, kind: pa.DataType) -> None:
+    def __init__(self, column: str, kind: pa.DataType, *, percentile: float) -> None:
         super().__init__([column], [kind])
+        self._percentile = percentile
 
     def finish(self, states: States) -> pa.Array:
         parents, (values, counts) = flatten(states)
@@ -94,13 +95,17 @@ class Median(Multiset):
             return pa.nulls(len(totals), pa.float64())
         ends = np.cumsum(weights)
         before = np.cumsum(totals) - totals
-        size = np.maximum(totals, 1)
+        rank = self._percentile * np.maximum(totals - 1, 0)
+        lower, upper = np.floor(rank).astype(np.int64), np.ceil(rank).astype(np.int64)
         # The element at a position is the first whose running count exceeds it.
-        middles = [
+        below, above = (
             numbers[np.minimum(np.searchsorted(ends, before + position, side="right"), len(numbers) - 1)]
-            for position in ((size - 1) // 2, size // 2)
-        ]
-        return pa.array((middles[0] + middles[1]) / 2, pa.float64(), mask=totals == 0)
+            for position in (lower, upper)
+        )
+        share = rank - lower
+        # Of equal values nothing is computed: infinite ones have no difference.
+        found = np.where(below == above, below, below * (1 - share) + above * share)
+        return pa.array(found, pa.float64(), mask=totals == 0)
 
 
 class ListOf(Aggregate):
@@ -129,19 +134,23 @@ class ListOf(Aggregate):
 
 
 class Recomputed(Aggregate):
-    """A function that cannot take back rows, over the multiset of all rows that count.
+    """A function that cannot take back rows, over the multiset of all rows that count; or over distinct values.
 
-    The inner function sees the rows again whenever a result is wanted, so its cost grows with the group.
+    The inner function sees the rows again whenever a result is wanted, so its cost grows with the group. Distinct
+    values it sees once, without their times.
     """
 
     is_retractable = True
     is_compact = False
     _TIME = "_time_us"
 
-    def __init__(self, inner: Aggregate, columns: Sequence[str], kinds: Sequence[pa.DataType]) -> None:
+    def __init__(
+        self, inner: Aggregate, columns: Sequence[str], kinds: Sequence[pa.DataType], *, is_distinct: bool = False
+    ) -> None:
         self._inner = inner
-        self._columns = list(columns)
-        self._rows = Multiset([*columns, self._TIME], [*kinds, pa.int64()], has_nulls=True)
+        self._is_distinct = is_distinct
+        self._names = list(columns) if is_distinct else [*columns, self._TIME]
+        self._rows = Multiset(self._names, kinds if is_distinct else [*kinds, pa.int64()], has_nulls=True)
         self.output_type = inner.output_type
 
     def state_fields(self) -> list[tuple[str, pa.DataType]]:
@@ -159,15 +168,17 @@ class Recomputed(Aggregate):
 
     def finish(self, states: States) -> pa.Array:
         parents, (*columns, counts) = flatten(states)
-        rows = np.repeat(np.arange(len(parents)), np.maximum(counts.to_numpy(), 0))
-        values = pa.RecordBatch.from_arrays(columns, names=[*self._columns, self._TIME])
+        times = np.clip(counts.to_numpy(), 0, 1 if self._is_distinct else None)
+        rows = np.repeat(np.arange(len(parents)), times)
+        values = pa.RecordBatch.from_arrays(columns, names=self._names)
         found: States | None = None
         done = 0
         # Values that are there many times may be more than a batch can hold: then they come in several.
         for part in take_batches(values, rows):
             end = done + part.num_rows
             taken = dict(zip(part.schema.names, part.columns, strict=True))
-            again = Rows(taken, taken[self._TIME].to_numpy(), np.arange(done, end))
+            times_us = np.zeros(part.num_rows, np.int64) if self._is_distinct else taken[self._TIME].to_numpy()
+            again = Rows(taken, times_us, np.arange(done, end))
             groups = Groups(parents[rows[done:end]], len(states[0]), has_empty=True)
             more = self._inner.partial(again, groups)
             found = more if found is None else self._joined(found, more)

@@ -16,6 +16,7 @@ from arroyo_std.columns import normal_type
 
 Codes = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+Integers = npt.NDArray[np.integer[Any]]
 
 #: Integers are numbered by a table if they span no more than this, or than there are of them.
 _TABLE_SIZE = 1 << 16
@@ -43,11 +44,20 @@ class Groups:
     A group may be without rows after `where`; kernels give null for it, and counts 0.
     """
 
-    def __init__(self, codes: Codes, count: int, *, has_empty: bool = False) -> None:
-        self.codes = codes
+    def __init__(self, codes: Codes | None, count: int, *, has_empty: bool = False) -> None:
+        self._codes = codes
         self.count = count
         self._has_empty = has_empty
         self._first_rows: Codes | None = None
+
+    @property
+    def codes(self) -> Codes:
+        if self._codes is None:
+            self._codes = self._make_codes()
+        return self._codes
+
+    def _make_codes(self) -> Codes:
+        raise NotImplementedError(f"{type(self).__name__} was made without codes")
 
     @classmethod
     def of_columns(cls, columns: Sequence[Any], rows: int) -> Groups:
@@ -57,10 +67,14 @@ class Groups:
         """
         if rows == 0:
             return cls(np.empty(0, dtype=np.int64), 0)
+        if len(columns) > 1:
+            found = _group_runs([_plain_integers(one_chunk(column)) for column in columns], rows)
+            if found is not None:
+                return found
         codes, count = np.zeros(rows, dtype=np.int64), 1
         for column in columns:
-            found, size = encode_values(column)
-            codes, count = (found, size) if count == 1 else combine_codes(codes, found, size)
+            others, size = encode_values(column)
+            codes, count = (others, size) if count == 1 else combine_codes(codes, others, size)
         return cls(codes, count)
 
     @classmethod
@@ -72,14 +86,7 @@ class Groups:
         if span > _TABLE_SIZE + _PAIRS_PER_ROW * len(majors):
             # Numbered first: as they are, their product may be too large.
             return cls(*combine_codes(_encode_runs(majors)[0], minors, minor_count))
-        pairs = majors * minor_count + minors
-        is_there = np.zeros(span, dtype=np.bool_)
-        is_there[pairs] = True
-        present = np.flatnonzero(is_there)
-        # Only places that are asked for are written.
-        numbers = np.empty(len(is_there), dtype=np.int64)
-        numbers[present] = np.arange(len(present))
-        return cls(numbers[pairs], len(present))
+        return NumberedGroups(majors * minor_count + minors, span)
 
     @classmethod
     def of_sorted_starts(cls, starts: Mask) -> Groups:
@@ -91,11 +98,7 @@ class Groups:
     def first_rows(self) -> Codes:
         """The number of the first row of each group; every group must have one."""
         if self._first_rows is None:
-            rows = np.zeros(self.count, dtype=np.int64)
-            if self.count > 1:
-                # Of several assignments to one place the last remains.
-                rows[self.codes[::-1]] = np.arange(len(self.codes) - 1, -1, -1)
-            self._first_rows = rows
+            self._first_rows = _first_places(self.codes, self.count)
         return self._first_rows
 
     def sizes(self) -> Codes:
@@ -163,6 +166,78 @@ class Groups:
         return pa.array(places, mask=places < 0)
 
 
+class NumberedGroups(Groups):
+    """Groups of rows with equal numbers, in the order of these numbers, all below `span`, which is the size of a table.
+
+    The codes of rows are made when somebody asks for them: counts do not need them.
+    """
+
+    def __init__(self, numbers: Codes, span: int) -> None:
+        self._row_numbers = numbers
+        self._span = span
+        self._sizes: Codes | None = None
+        if span <= len(numbers):
+            sizes = np.bincount(numbers, minlength=span)
+            present = np.flatnonzero(sizes)
+            self._sizes = sizes[present]
+        else:
+            # A table that is mostly empty is searched faster if it is small.
+            is_there = np.zeros(span, dtype=np.bool_)
+            is_there[numbers] = True
+            present = np.flatnonzero(is_there)
+        #: Of each group.
+        self.numbers: Codes = present
+        super().__init__(None, len(present))
+
+    def first_rows(self) -> Codes:
+        if self._first_rows is None:
+            self._first_rows = _first_places(self._row_numbers, self._span)[self.numbers]
+        return self._first_rows
+
+    def sizes(self) -> Codes:
+        if self._sizes is None:
+            self._sizes = super().sizes()
+        return self._sizes
+
+    def _make_codes(self) -> Codes:
+        # Only places that are asked for are written.
+        codes = np.empty(self._span, dtype=np.int64)
+        codes[self.numbers] = np.arange(self.count)
+        found: Codes = codes[self._row_numbers]
+        return found
+
+
+def _group_runs(columns: Sequence[Integers | None], rows: int) -> Groups | None:
+    """Groups of rows that mostly stand together, as rows of a window do; None where they do not, or are no integers."""
+    is_first = np.zeros(rows, dtype=np.bool_)
+    is_first[0] = True
+    for values in columns:
+        if values is None:
+            return None
+        is_first[1:] |= values[1:] != values[:-1]
+    if int(np.count_nonzero(is_first)) * _ROWS_PER_RUN > rows:
+        return None
+    starts = np.flatnonzero(is_first)
+    runs = Groups.of_columns([pa.array(values[starts]) for values in columns if values is not None], len(starts))
+    return Groups(np.repeat(runs.codes, np.diff(starts, append=rows)), runs.count)
+
+
+def number_values(columns: Sequence[Any], rows: int) -> tuple[Codes, int]:
+    """Numbers for the rows, equal where the values are, and a bound of them; not all below it need be there.
+
+    Cheaper than the codes of `Groups.of_columns` where the values are whole numbers that lie close together.
+    """
+    if len(columns) == 1 and rows:
+        values = _plain_integers(one_chunk(columns[0]))
+        if values is not None:
+            least = values.min()
+            span = int(values.max()) - int(least) + 1
+            if span <= max(_TABLE_SIZE, rows):
+                return _offsets(values, least), span
+    groups = Groups.of_columns(columns, rows)
+    return groups.codes, groups.count
+
+
 def encode_values(column: Any) -> tuple[Codes, int]:
     """A number for each value of an array or a chunked column, by first appearance, and how many there are."""
     column = one_chunk(column)
@@ -174,9 +249,8 @@ def encode_values(column: Any) -> tuple[Codes, int]:
         return codes, count
     if pa.types.is_null(kind):
         return np.zeros(len(column), dtype=np.int64), min(len(column), 1)
-    if column.null_count == 0 and len(column) and (pa.types.is_integer(kind) or _is_time(kind)):
-        return _encode_runs(column.to_numpy() if pa.types.is_integer(kind) else column.view(pa.int64()).to_numpy())
-    return _encode(canonical(column))
+    values = _plain_integers(column)
+    return _encode(canonical(column)) if values is None or not len(values) else _encode_runs(values)
 
 
 def combine_codes(codes: Codes, others: Codes, others_count: int, *, is_dense: bool = True) -> tuple[Codes, int]:
@@ -191,12 +265,28 @@ def combine_codes(codes: Codes, others: Codes, others_count: int, *, is_dense: b
     return _encode_runs(codes * others_count + others)
 
 
+def _plain_integers(column: pa.Array) -> Integers | None:
+    """The values of a column of whole numbers or times, if none of them is null."""
+    kind = column.type
+    if column.null_count or not (pa.types.is_integer(kind) or _is_time(kind)):
+        return None
+    values: Integers = column.to_numpy() if pa.types.is_integer(kind) else column.view(pa.int64()).to_numpy()
+    return values
+
+
+def _offsets(values: Integers, least: np.integer[Any]) -> Codes:
+    """How far values are from the least of them, which is not too far for 64 bits."""
+    # The difference of two short integers may not fit in their own type.
+    wide = values if values.dtype.itemsize == 8 else values.astype(np.int64)
+    return (wide - wide.dtype.type(least)).astype(np.int64, copy=False)
+
+
 def _is_time(kind: pa.DataType) -> bool:
     """Whether its values are whole numbers of 64 bits."""
     return bool(pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time64(kind))
 
 
-def _encode_runs(values: npt.NDArray[np.integer[Any]]) -> tuple[Codes, int]:
+def _encode_runs(values: Integers) -> tuple[Codes, int]:
     """As `_encode_integers`; where equal values mostly stand together, as windows and times do, one of each run."""
     is_first = np.empty(len(values), dtype=np.bool_)
     is_first[0] = True
@@ -214,22 +304,31 @@ def _encode(column: pa.Array) -> tuple[Codes, int]:
     return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
 
 
-def _encode_integers(values: npt.NDArray[np.integer[Any]]) -> tuple[Codes, int]:
+def _encode_integers(values: Integers) -> tuple[Codes, int]:
     """As `_encode`; by a table of all values between the least and the greatest where there are few."""
     least = values.min()
     span = int(values.max()) - int(least) + 1
     if span > max(_TABLE_SIZE, len(values)):
         return _encode(pa.array(values))
-    offsets = (values - least).astype(np.int64, copy=False)
-    first_rows = np.full(span, -1, dtype=np.int64)
-    # Of several assignments to one place the last remains.
-    first_rows[offsets[::-1]] = np.arange(len(values) - 1, -1, -1)
+    offsets = _offsets(values, least)
+    first_rows = _first_places(offsets, span)
     present = np.flatnonzero(first_rows >= 0)
     by_appearance = present[np.argsort(first_rows[present])]
     numbers = np.empty(span, dtype=np.int64)
     numbers[by_appearance] = np.arange(len(present))
     codes: Codes = numbers[offsets]
     return codes, len(present)
+
+
+def _first_places(numbers: Codes, span: int) -> Codes:
+    """For each number below `span` where it is first, or -1."""
+    places = np.full(span, -1, dtype=np.int64)
+    if span == 1:
+        places[:] = 0 if len(numbers) else -1
+    else:
+        # Of several assignments to one place the last remains. Writing is faster by an index without strides.
+        places[np.ascontiguousarray(numbers[::-1])] = np.arange(len(numbers) - 1, -1, -1)
+    return places
 
 
 def order_by_code(codes: Codes, count: int) -> Codes:

@@ -1,4 +1,4 @@
-"""Variance, standard deviation, covariance and correlation, by sums of deviations from the mean.
+"""Variance, standard deviation, covariance, correlation and regression, by sums of deviations from the mean.
 
 Deviations are summed instead of squares, so that a small spread around a large mean is not lost; states merge by
 the formula of Chan, Golub and LeVeque.
@@ -26,11 +26,11 @@ class Moments(Aggregate):
     """
 
     is_retractable = True
-    output_type = pa.float64()
 
     def __init__(self, columns: tuple[str, ...], *, function: str) -> None:
         self._columns = columns
         self._function = function
+        self.output_type = pa.int64() if function == "regr_count" else pa.float64()
         #: The pairs of columns whose deviations are multiplied.
         self._products = [(left, right) for left in range(len(columns)) for right in range(left, len(columns))]
 
@@ -81,7 +81,11 @@ class Moments(Aggregate):
 
     def finish(self, states: States) -> pa.Array:
         count, means, products = self._read(states)
-        if self._function == "corr":
+        if self._function == "regr_count":
+            return pa.array(count, pa.int64())
+        if self._function.startswith("regr_"):
+            found, is_known = self._regression(count, means, products)
+        elif self._function == "corr":
             with np.errstate(divide="ignore", invalid="ignore"):
                 found = products[1] / np.sqrt(products[0] * products[2])
             is_known = (count > 1) & _varies(count, means[0], products[0]) & _varies(count, means[1], products[2])
@@ -93,6 +97,23 @@ class Moments(Aggregate):
             if self._function.startswith("stddev"):
                 found = np.sqrt(np.maximum(found, 0.0))
         return pa.array(found, pa.float64(), mask=~is_known)
+
+    def _regression(
+        self, count: npt.NDArray[np.int64], means: list[Doubles], products: list[Doubles]
+    ) -> tuple[Doubles, npt.NDArray[np.bool_]]:
+        """What is asked of the line through the first column as a function of the second, and where it is known."""
+        (mean_y, mean_x), (syy, sxy, sxx) = means, products
+        plain = {"regr_avgx": mean_x, "regr_avgy": mean_y, "regr_sxx": sxx, "regr_syy": syy, "regr_sxy": sxy}
+        if self._function in plain:
+            return plain[self._function], count > 0
+        x_varies, y_varies = _varies(count, mean_x, sxx), _varies(count, mean_y, syy)
+        slope = sxy / np.where(x_varies, sxx, 1.0)
+        if self._function == "regr_slope":
+            return slope, x_varies
+        if self._function == "regr_intercept":
+            return mean_y - slope * mean_x, x_varies
+        explained = np.where(y_varies, slope * sxy / np.where(y_varies, syy, 1.0), 1.0)
+        return np.minimum(explained, 1.0), x_varies
 
     def _read(self, states: States) -> tuple[npt.NDArray[np.int64], list[Doubles], list[Doubles]]:
         count, *rest = (state.fill_null(0).to_numpy() for state in states)

@@ -72,7 +72,7 @@ class AggregatePlan:
     @property
     def columns(self) -> frozenset[str]:
         """The columns of the input that the aggregates and their filters read."""
-        named = frozenset(name for spec in self._specs for name in spec.inputs)
+        named = frozenset(name for spec in self._specs for name in spec.read)
         expressions = [Expression(name=f"f{place}", sql=sql, field="") for place, sql in enumerate(self._filters)]
         if not expressions:
             return named
@@ -101,8 +101,9 @@ class AggregatePlan:
     def partial(self, batch: pa.RecordBatch, groups: Groups, *, times_us: Times, arrivals: Times) -> States:
         """The state columns, one row per group, of a batch of rows."""
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-        masks: dict[str, pa.BooleanArray] = {}
-        if self._compiled is not None:
+        # Of no rows there is nothing to filter: a plan that was not started has a state of them too.
+        masks = {sql: pa.array([], pa.bool_()) for sql in self._filters}
+        if self._compiled is not None and batch.num_rows:
             found = self._compiled.evaluate(batch).columns
             masks = {sql: pc.fill_null(mask, False) for sql, mask in zip(self._filters, found, strict=True)}
         by_mask = {None: Rows(columns, times_us, arrivals)} | {

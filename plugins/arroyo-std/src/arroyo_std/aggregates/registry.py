@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 
 import pyarrow as pa
 
@@ -11,16 +12,19 @@ from arroyo_core.api import Registry
 from arroyo_core.api.hashing import is_hashable
 from arroyo_core.errors import ConfigError, PluginError
 from arroyo_core.udf import AggregateUdf
-from arroyo_std.aggregates.collected import CountDistinct, ListOf, Median, Recomputed
+from arroyo_std.aggregates.collected import CountDistinct, ListOf, Percentile, Recomputed
 from arroyo_std.aggregates.function import Aggregate
 from arroyo_std.aggregates.groups import Groups, Kernel
+from arroyo_std.aggregates.in_order import JoinedTexts, OrderedList, Outermost
 from arroyo_std.aggregates.moments import Moments
 from arroyo_std.aggregates.ordered import Bitwise, Ordered
 from arroyo_std.aggregates.simple import Count, Extreme, Mean, Sum
-from arroyo_std.aggregates.sketches import ApproxCountDistinct, ApproxPercentile
+from arroyo_std.aggregates.sketches import ApproxCountDistinct, ApproxPercentile, ApproxWeightedPercentile
 from arroyo_std.aggregates.user import UserAggregate
 from arroyo_std.columns import check_column, nearest, normal_type
 from arroyo_std.fitting import check_arguments
+from arroyo_std.ranking import OrderBy
+from arroyo_std.row_values import is_nested
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +39,9 @@ class AggregateSpec:
     percentile: float | None = None
     other: str | None = None
     columns: tuple[str, ...] = ()
+    is_distinct: bool = False
+    order_by: tuple[OrderBy, ...] = ()
+    separator: str | None = None
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -42,23 +49,34 @@ class AggregateSpec:
         return self.columns or tuple(each for each in (self.column, self.other) if each)
 
     @property
+    def read(self) -> tuple[str, ...]:
+        """The columns of rows that it reads, for its values or for their order."""
+        return (*self.inputs, *(each.column for each in self.order_by))
+
+    @property
     def name(self) -> str:
         """The name of the result's column."""
-        return self.alias or "_".join([self.function.replace(".", "_"), *self.inputs])
+        distinct = ["distinct"] if self.is_distinct else []
+        return self.alias or "_".join([self.function.replace(".", "_"), *distinct, *self.inputs])
 
     def shown(self) -> str:
         """For people."""
-        columns = ", ".join(self.inputs) or "*"
+        columns = ("distinct " if self.is_distinct else "") + (", ".join(self.inputs) or "*")
         percentile = f", {self.percentile}" if self.percentile is not None else ""
-        return f"{self.function}({columns}{percentile})" + (f" where {self.filter}" if self.filter else "")
+        separator = f", {self.separator!r}" if self.separator is not None else ""
+        order = f" order by {', '.join(each.shown() for each in self.order_by)}" if self.order_by else ""
+        return f"{self.function}({columns}{percentile}{separator}{order})" + (
+            f" where {self.filter}" if self.filter else ""
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class _Inputs:
-    """What a function is bound to: the spec, and the plain types of its columns."""
+    """What a function is bound to: the spec, and the plain types of its columns and of those of its order."""
 
     spec: AggregateSpec
     kinds: tuple[pa.DataType, ...]
+    order_kinds: tuple[pa.DataType, ...] = ()
 
     @property
     def column(self) -> str:
@@ -77,6 +95,17 @@ class _Columns:
 _ANY = _Columns("any column", lambda kind: True)
 
 
+class Distinct(Enum):
+    """What `distinct` means to a function."""
+
+    #: It cannot be asked for.
+    NONE = auto()
+    #: Equal values count once.
+    ONCE = auto()
+    #: It makes no difference.
+    SAME = auto()
+
+
 @dataclass(frozen=True, slots=True)
 class _Function:
     """How a function is made, and what of."""
@@ -86,6 +115,9 @@ class _Function:
     needs_column: bool = True
     has_other: bool = False
     has_percentile: bool = False
+    has_order: bool = False
+    has_separator: bool = False
+    distinct: Distinct = Distinct.NONE
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -108,6 +140,7 @@ def _has_order(kind: pa.DataType) -> bool:
 _NO_CODES = Groups.of_columns([], 0).codes
 _NUMBERS = _Columns("a number", _is_number)
 _BOOLEANS = _Columns("a boolean", pa.types.is_boolean)
+_TEXTS = _Columns("a text", lambda kind: bool(pa.types.is_string(kind) or pa.types.is_large_string(kind)))
 _INTEGERS = _Columns("an integer", pa.types.is_integer)
 _VALUES = _Columns("a column of plain values, neither list nor struct", _is_value)
 _ORDERED = _Columns("a column of values with an order", _has_order)
@@ -118,7 +151,13 @@ def _extreme(kernel: str) -> Callable[[_Inputs], Aggregate]:
 
 
 def _ordered(is_last: bool) -> Callable[[_Inputs], Aggregate]:
-    return lambda inputs: Ordered(inputs.column, inputs.kinds[0], is_last=is_last)
+    def make(inputs: _Inputs) -> Aggregate:
+        column, kind, order_by = inputs.column, inputs.kinds[0], inputs.spec.order_by
+        if order_by:
+            return Outermost(column, kind, order_by, inputs.order_kinds, is_last=is_last)
+        return Ordered(column, kind, is_last=is_last)
+
+    return make
 
 
 def _bitwise(inputs: _Inputs) -> Aggregate:
@@ -130,29 +169,64 @@ def _moments(inputs: _Inputs) -> Aggregate:
     return Moments(columns, function=inputs.spec.function)
 
 
-def _percentile(inputs: _Inputs) -> Aggregate:
+def _approx_percentile(inputs: _Inputs) -> Aggregate:
     assert inputs.spec.percentile is not None
+    if inputs.spec.other is not None:
+        return ApproxWeightedPercentile(inputs.column, inputs.spec.other, percentile=inputs.spec.percentile)
     return ApproxPercentile(inputs.column, percentile=inputs.spec.percentile)
 
 
+def _percentile(inputs: _Inputs) -> Aggregate:
+    percentile = 0.5 if inputs.spec.percentile is None else inputs.spec.percentile
+    return Percentile(inputs.column, inputs.kinds[0], percentile=percentile)
+
+
+def _list(inputs: _Inputs) -> Aggregate:
+    if not inputs.spec.order_by:
+        return ListOf(inputs.column, inputs.kinds[0])
+    return OrderedList(inputs.column, inputs.kinds[0], inputs.spec.order_by, inputs.order_kinds)
+
+
+def _joined_texts(inputs: _Inputs) -> Aggregate:
+    separator = "," if inputs.spec.separator is None else inputs.spec.separator
+    order_by, order_kinds = inputs.spec.order_by, inputs.order_kinds
+    return JoinedTexts(inputs.column, inputs.kinds[0], order_by, order_kinds, separator=separator)
+
+
+def _sum(inputs: _Inputs) -> Aggregate:
+    return Sum(inputs.column, inputs.kinds[0], label=inputs.spec.field)
+
+
+_ONCE, _SAME = Distinct.ONCE, Distinct.SAME
+_SPREADS = ("stddev_pop", "stddev_samp", "var_pop", "var_samp")
+_PAIRS = ("covar_pop", "covar_samp", "corr")
+_REGRESSIONS = tuple(
+    f"regr_{part}" for part in ("slope", "intercept", "count", "r2", "avgx", "avgy", "sxx", "syy", "sxy")
+)
+
 FUNCTIONS: Mapping[str, _Function] = {
-    "count": _Function(lambda inputs: Count(inputs.spec.column), needs_column=False),
-    "sum": _Function(lambda inputs: Sum(inputs.column, inputs.kinds[0], label=inputs.spec.field), _NUMBERS),
-    "min": _Function(_extreme("min"), _ORDERED),
-    "max": _Function(_extreme("max"), _ORDERED),
-    "mean": _Function(lambda inputs: Mean(inputs.column), _NUMBERS),
-    "count_distinct": _Function(lambda inputs: CountDistinct(inputs.column, inputs.kinds[0]), _VALUES),
-    "approx_count_distinct": _Function(lambda inputs: ApproxCountDistinct(inputs.column), _VALUES),
-    **{name: _Function(_moments, _NUMBERS) for name in ("stddev_pop", "stddev_samp", "var_pop", "var_samp")},
-    "first": _Function(_ordered(is_last=False)),
-    "last": _Function(_ordered(is_last=True)),
-    "any": _Function(_extreme("any"), _BOOLEANS),
-    "all": _Function(_extreme("all"), _BOOLEANS),
-    "list": _Function(lambda inputs: ListOf(inputs.column, inputs.kinds[0])),
-    "median": _Function(lambda inputs: Median(inputs.column, inputs.kinds[0]), _NUMBERS),
-    "approx_percentile": _Function(_percentile, _NUMBERS, has_percentile=True),
-    **{name: _Function(_bitwise, _INTEGERS) for name in ("bit_and", "bit_or", "bit_xor")},
-    **{name: _Function(_moments, _NUMBERS, has_other=True) for name in ("covar_pop", "covar_samp", "corr")},
+    "count": _Function(lambda inputs: Count(inputs.spec.column), needs_column=False, distinct=_ONCE),
+    "sum": _Function(_sum, _NUMBERS, distinct=_ONCE),
+    "min": _Function(_extreme("min"), _ORDERED, distinct=_SAME),
+    "max": _Function(_extreme("max"), _ORDERED, distinct=_SAME),
+    "mean": _Function(lambda inputs: Mean(inputs.column), _NUMBERS, distinct=_ONCE),
+    "count_distinct": _Function(lambda inputs: CountDistinct(inputs.column, inputs.kinds[0]), _VALUES, distinct=_SAME),
+    "approx_count_distinct": _Function(lambda inputs: ApproxCountDistinct(inputs.column), _VALUES, distinct=_SAME),
+    **{name: _Function(_moments, _NUMBERS, distinct=_ONCE) for name in _SPREADS},
+    "first": _Function(_ordered(is_last=False), has_order=True),
+    "last": _Function(_ordered(is_last=True), has_order=True),
+    "any": _Function(_extreme("any"), _BOOLEANS, distinct=_SAME),
+    "all": _Function(_extreme("all"), _BOOLEANS, distinct=_SAME),
+    "list": _Function(_list, has_order=True, distinct=_ONCE),
+    "string_agg": _Function(_joined_texts, _TEXTS, has_order=True, has_separator=True, distinct=_ONCE),
+    "median": _Function(_percentile, _NUMBERS, distinct=_ONCE),
+    "percentile_cont": _Function(_percentile, _NUMBERS, has_percentile=True, distinct=_ONCE),
+    "approx_percentile": _Function(_approx_percentile, _NUMBERS, has_percentile=True),
+    "approx_percentile_with_weight": _Function(_approx_percentile, _NUMBERS, has_other=True, has_percentile=True),
+    "bit_and": _Function(_bitwise, _INTEGERS, distinct=_SAME),
+    "bit_or": _Function(_bitwise, _INTEGERS, distinct=_SAME),
+    "bit_xor": _Function(_bitwise, _INTEGERS, distinct=_ONCE),
+    **{name: _Function(_moments, _NUMBERS, has_other=True) for name in (*_PAIRS, *_REGRESSIONS)},
 }
 
 
@@ -176,22 +250,53 @@ def bind_aggregate(
             suggestion=nearest(spec.function, names),
         )
     _check_settings(spec, function)
+    if spec.is_distinct and spec.function == "count":
+        spec = replace(spec, function="count_distinct", alias=spec.name)
+        return bind_aggregate(spec, schema, registry, is_updating=is_updating)
     columns = [(spec.column, "column"), (spec.other, "other")]
     kinds = tuple(_column_type(spec, function, name, part, schema) for name, part in columns if name is not None)
-    inputs = _Inputs(spec, kinds)
+    inputs = _Inputs(spec, kinds, _order_kinds(spec, schema))
     bound = function.make(inputs)
+    names = [name for name, _ in columns if name is not None]
+    if spec.is_distinct and function.distinct is Distinct.ONCE:
+        _check_values(spec, kinds, "cannot tell which values are equal")
+        return Recomputed(bound, names, kinds, is_distinct=True)
     if not is_updating or bound.is_retractable:
         return bound
-    if not all(_is_value(kind) for kind in kinds):
-        raise ConfigError(
-            f"{spec.function} cannot take back rows of an updating input; column {spec.column!r} is {kinds[0]}",
-            field=f"{spec.field}.column",
-            value=spec.column,
-        )
+    _check_values(spec, kinds, "cannot take back rows of an updating input")
     if spec.function == "approx_count_distinct":
         # Hashes cannot be taken back; the exact answer is as good.
         return bind_aggregate(replace(spec, function="count_distinct"), schema, registry, is_updating=True)
-    return Recomputed(bound, [name for name, _ in columns if name is not None], kinds)
+    orders = {
+        each.column: kind
+        for each, kind in zip(spec.order_by, inputs.order_kinds, strict=True)
+        if each.column not in names
+    }
+    return Recomputed(bound, [*names, *orders], [*kinds, *orders.values()])
+
+
+def _check_values(spec: AggregateSpec, kinds: Sequence[pa.DataType], fault: str) -> None:
+    if not all(_is_value(kind) for kind in kinds):
+        raise ConfigError(
+            f"{spec.function} {fault}; column {spec.column!r} is {kinds[0]}",
+            field=f"{spec.field}.column",
+            value=spec.column,
+        )
+
+
+def _order_kinds(spec: AggregateSpec, schema: pa.Schema) -> tuple[pa.DataType, ...]:
+    """The types of the columns of the order; raises `ConfigError` at one that is not there, or that has no order."""
+    for each in spec.order_by:
+        check_column(each.column, schema.names, field=f"{each.field}.column")
+        if is_nested(schema.field(each.column).type):
+            raise ConfigError("lists and maps have no order", field=f"{each.field}.column", value=each.column)
+        if spec.is_distinct and each.column != spec.column:
+            raise ConfigError(
+                f"distinct values can be ordered by nothing but themselves: {spec.column!r}",
+                field=f"{each.field}.column",
+                value=each.column,
+            )
+    return tuple(normal_type(schema.field(each.column).type) for each in spec.order_by)
 
 
 def _user_function(spec: AggregateSpec, registry: Registry) -> AggregateUdf | None:
@@ -213,8 +318,14 @@ def _user_function(spec: AggregateSpec, registry: Registry) -> AggregateUdf | No
 def _bind_user_function(
     spec: AggregateSpec, function: AggregateUdf, schema: pa.Schema, *, is_updating: bool
 ) -> Aggregate:
-    if spec.percentile is not None:
-        raise ConfigError(f"{spec.function} takes no 'percentile'", field=f"{spec.field}.percentile")
+    settings = {
+        "percentile": spec.percentile is not None,
+        "distinct": spec.is_distinct,
+        "order_by": bool(spec.order_by),
+        "separator": spec.separator is not None,
+    }
+    for setting in [name for name, is_given in settings.items() if is_given]:
+        raise ConfigError(f"{spec.function} takes no {setting!r}", field=f"{spec.field}.{setting}")
     if spec.columns and (spec.column or spec.other):
         raise ConfigError("'columns' and 'column' exclude each other", field=f"{spec.field}.columns")
     if spec.columns:
@@ -253,6 +364,14 @@ def _check_settings(spec: AggregateSpec, function: _Function) -> None:
         raise ConfigError(
             f"{spec.function} {fault} 'percentile'", field=f"{spec.field}.percentile", value=spec.percentile
         )
+    if spec.order_by and not function.has_order:
+        raise ConfigError(f"{spec.function} takes no 'order_by'", field=f"{spec.field}.order_by")
+    if spec.separator is not None and not function.has_separator:
+        raise ConfigError(f"{spec.function} takes no 'separator'", field=f"{spec.field}.separator")
+    if spec.is_distinct and function.distinct is Distinct.NONE:
+        raise ConfigError(f"{spec.function} takes no 'distinct'", field=f"{spec.field}.distinct")
+    if spec.is_distinct and spec.column is None:
+        raise ConfigError("rows are not compared: 'distinct' needs a column", field=f"{spec.field}.column")
     if spec.percentile is not None and not 0 <= spec.percentile <= 1:
         raise ConfigError(
             "a percentile lies between 0 and 1: 0.95 for the 95th",

@@ -30,7 +30,8 @@ class Count(KernelAggregate):
         if self._column is not None:
             return [Kernel("count", rows.values(self._column))]
         if rows.mask is not None:
-            return [Kernel("sum", rows.mask.cast(pa.int64()))]
+            # Not their sum, which is null of no rows: a state that is null is one from before there was the aggregate.
+            return [Kernel("count", pc.if_else(rows.mask, rows.mask, pa.scalar(None, pa.bool_())))]
         return [Kernel("count_all")]
 
     def combine(self, states: States) -> list[Kernel]:

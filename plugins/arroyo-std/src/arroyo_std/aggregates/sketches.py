@@ -130,6 +130,58 @@ class ApproxPercentile(Aggregate):
         return gather(groups, [*columns, pa.array(counts)])
 
 
+class ApproxWeightedPercentile(Aggregate):
+    """The same buckets, of values that count as often as their weights say: the first at which a part is reached.
+
+    Rows without a positive, finite weight do not count.
+    """
+
+    output_type = pa.float64()
+
+    def __init__(self, column: str, weight: str, *, percentile: float) -> None:
+        self._columns = (column, weight)
+        self._percentile = percentile
+
+    def state_fields(self) -> list[tuple[str, pa.DataType]]:
+        return [("buckets", pa.list_(pa.int32())), ("weights", pa.list_(pa.float64()))]
+
+    def partial(self, rows: Rows, groups: Groups) -> States:
+        selected, columns, _ = rows.select(groups, self._columns)
+        numbers, weights = (each.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False) for each in columns)
+        known = ~np.isnan(numbers) & (weights > 0) & np.isfinite(weights)
+        return self._summed(selected.where(known), _buckets(numbers[known]), weights[known])
+
+    def merge(self, states: States, groups: Groups) -> States:
+        parents, (buckets, weights) = flatten(states)
+        elements = Groups(groups.codes[parents], groups.count, has_empty=True)
+        return self._summed(elements, buckets.to_numpy(), weights.to_numpy())
+
+    def finish(self, states: States) -> pa.Array:
+        parents, (buckets, weights) = flatten(states)
+        numbers, sizes = buckets.to_numpy(), weights.to_numpy()
+        order = np.lexsort((numbers, parents))
+        parents, numbers, sizes = parents[order], numbers[order], sizes[order]
+        count = len(states[0])
+        if not len(numbers):
+            return pa.nulls(count, pa.float64())
+        first = np.searchsorted(parents, np.arange(count))
+        # Sums within a group only: a large group would take the last digits of a small one behind it.
+        running = np.concatenate([np.cumsum(part) for part in np.split(sizes, first[1:])])
+        last = np.searchsorted(parents, np.arange(count), side="right") - 1
+        is_empty = last < first
+        wanted = self._percentile * running[np.maximum(last, 0)]
+        is_before = running < wanted[parents]
+        places = np.minimum(first + np.bincount(parents[is_before], minlength=count), np.maximum(last, 0))
+        return pa.array(_middles(numbers[places]), pa.float64(), mask=is_empty)
+
+    def _summed(self, groups: Groups, buckets: npt.NDArray[np.int32], weights: npt.NDArray[np.float64]) -> States:
+        distinct = Groups.of_columns([pa.array(groups.codes), pa.array(buckets)], len(buckets))
+        sums = np.bincount(distinct.codes, weights=weights, minlength=distinct.count)
+        rows = distinct.first_rows()
+        kept = Groups(groups.codes[rows], groups.count, has_empty=True)
+        return gather(kept, [pa.array(buckets[rows], pa.int32()), pa.array(sums, pa.float64())])
+
+
 def _buckets(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.int32]:
     """The bucket of each number: bucket i of positive numbers holds those in (growth**(i-1), growth**i]."""
     sizes = np.clip(np.abs(numbers), np.finfo(np.float64).tiny, np.finfo(np.float64).max)

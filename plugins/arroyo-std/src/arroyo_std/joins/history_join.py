@@ -31,7 +31,7 @@ _UNLIMITED_US = UNLIMITED // UNLIMITED.resolution
 class HistoryJoin(TimedJoin):
     """Every row meets all rows of its key on the other side, those that came before it and those that come after.
 
-    As rows match by nothing but their key, a row has a match exactly if the other side has its key.
+    Without a condition rows match by nothing but their key: a row has a match exactly if the other side has its key.
     """
 
     def __init__(self, settings: JoinSettings, *, ttl_us: int | None, time_column: str) -> None:
@@ -39,6 +39,9 @@ class HistoryJoin(TimedJoin):
         self._ttl_us = _UNLIMITED_US if ttl_us is None else ttl_us
         self._time_name = time_column
         self._keeps = settings.type.keeps
+        #: Of each side, whether it is noted which rows are without a match.
+        self._asks = settings.type.asks
+        self._is_semi = settings.type is JoinType.SEMI
 
     def name(self) -> str:
         return "std.join"
@@ -47,15 +50,17 @@ class HistoryJoin(TimedJoin):
         return [("ttl", "none" if self._ttl_us == _UNLIMITED_US else format_duration_us(self._ttl_us))]
 
     def stored_settings(self, inputs: Sequence[ArroyoSchema]) -> dict[str, str]:
-        # The columns of the tables tell the type, and a time to live may change.
-        return {}
+        # The columns of the tables tell who is noted to have a match, and a time to live may change.
+        sent = f"{self.settings.type} rows" if self.settings.type.is_filter else "pairs"
+        return {"sends": sent, **self.condition_setting()}
 
     def make_layout(self, inputs: Sequence[ArroyoSchema]) -> JoinLayout:
         has_time = all(stream.timestamp_column is not None for stream in inputs)
-        added = [pa.field(self._time_name, TIME_TYPE)] if has_time else []
+        added = [pa.field(self._time_name, TIME_TYPE)] if has_time and not self.settings.type.is_filter else []
         return JoinLayout(self.settings, inputs, added=added, added_field="time_column")
 
     def output_time(self, layout: JoinLayout) -> str | None:
+        # A row of a semi or anti join may come long after its time.
         return self._time_name if _has_time(layout) else None
 
     def output_schema(self, inputs: Sequence[ArroyoSchema]) -> ArroyoSchema:
@@ -84,7 +89,7 @@ class HistoryJoin(TimedJoin):
 
     def table_schema(self, side: Side) -> ArroyoSchema:
         kept = super().table_schema(side)
-        if not self._keeps[SIDE_NAMES.index(side.name)]:
+        if not self._asks[SIDE_NAMES.index(side.name)]:
             return kept
         return ArroyoSchema(side.schema.append(pa.field(PADDED, pa.bool_())), kept.timestamp_column, kept.key_columns)
 
@@ -93,6 +98,7 @@ class HistoryJoin(TimedJoin):
 
     def open(self, layout: JoinLayout, ctx: OperatorContext) -> None:
         self._tables = [KeyedTable(side, ctx) for side in layout.sides]
+        self._adds_time = _has_time(layout)
         self._sends_updates = self._is_updating(layout)
         self._id_columns = [field.name for field in layout.schema if is_hashable(field.type)]
 
@@ -153,7 +159,7 @@ class HistoryJoin(TimedJoin):
             if is_removed.any()
             else None,
             removed_codes=stored_codes[is_removed],
-            left_over=np.bincount(stored_codes[~is_removed], minlength=keys.count),
+            left_over=[(change.found, change.is_kept) for change in changes],
             collector=collector,
         )
 
@@ -166,50 +172,97 @@ class HistoryJoin(TimedJoin):
         added_codes: Codes,
         removed: pa.RecordBatch | None = None,
         removed_codes: Codes | None = None,
-        left_over: Rows | None = None,
+        left_over: Sequence[tuple[Found, Mask]] | None = None,
         collector: ArrowCollector,
     ) -> None:
         """Send what rows that come and go mean together with the other side, and keep the rows that come.
 
-        `left_over` is how many rows of each key the side has without those that come.
+        `left_over` are the rows of these keys that the side has, and which of them stay; None if all do.
         """
         other = 1 - index
         # What the other side has of a key may be more than one batch can hold.
         parts = self._tables[other].find_parts(keys)
-        is_new = np.bincount(added_codes, minlength=keys.count) > 0
         if removed is not None and removed_codes is not None:
             self._send_pairs(index, removed, removed_codes, parts, True, collector)
-            if self._keeps[index]:
-                self._send(self._padded(index, removed.filter(removed.column(PADDED))), True, collector)
-        if self._keeps[other]:
+            if self._asks[index]:
+                is_alone: Mask = removed.column(PADDED).to_numpy(zero_copy_only=False)
+                self._send_single(index, removed, is_alone, True, collector)
+        # Which rows of each side have a match among what is new to them.
+        is_met = np.zeros(added.num_rows, dtype=np.bool_)
+        is_answered: list[Mask] = []
+        if any(self._asks):
             for found in parts:
-                is_answered = _is_padded(found) & is_new[found.codes]
-                self._send(self._padded(other, found.batch.filter(pa.array(is_answered))), True, collector)
+                mine, theirs = self._met(index, added, added_codes, found)
+                is_met |= mine
+                is_answered.append(theirs)
+        if self._asks[other]:
+            for found, theirs in zip(parts, is_answered, strict=True):
+                self._send_change(other, found.batch.filter(pa.array(_is_padded(found) & theirs)), False, collector)
         self._send_pairs(index, added, added_codes, parts, False, collector)
-        if self._keeps[index]:
-            matches = sum((found.counts() for found in parts), np.zeros(keys.count, dtype=np.int64))
-            is_alone = matches[added_codes] == 0
-            self._send(self._padded(index, added.filter(pa.array(is_alone))), False, collector)
-            added = added.append_column(PADDED, pa.array(is_alone))
+        if self._asks[index]:
+            self._send_single(index, added, ~is_met, False, collector)
+            added = added.append_column(PADDED, pa.array(~is_met))
         self._tables[index].insert(added)
-        if self._keeps[other]:
-            is_bare = np.zeros(keys.count, dtype=np.bool_) if left_over is None else ~is_new & (left_over == 0)
-            self._flip(other, parts, is_new, is_bare, collector)
+        if self._asks[other]:
+            is_bare = [np.zeros(len(found.codes), dtype=np.bool_) for found in parts]
+            if left_over is not None:
+                is_bare = [
+                    ~theirs & ~self._still_met(index, found, left_over)
+                    for found, theirs in zip(parts, is_answered, strict=True)
+                ]
+            self._flip(other, parts, is_answered, is_bare, collector)
 
-    def _flip(self, index: int, parts: Sequence[Found], is_new: Mask, is_bare: Mask, collector: ArrowCollector) -> None:
-        """Note which rows are without a match now: those of bare keys, no longer those of new ones."""
+    def _met(self, index: int, rows: pa.RecordBatch, codes: Codes, found: Found) -> tuple[Mask, Mask]:
+        """Which rows of this side have a match among those found, and which of these have one among the rows."""
+        if self.condition is None:
+            has_key = np.zeros(len(found.starts) - 1, dtype=np.bool_)
+            has_key[codes] = True
+            return found.counts()[codes] > 0, has_key[found.codes]
+        mine, theirs = np.zeros(rows.num_rows, dtype=np.bool_), np.zeros(len(found.codes), dtype=np.bool_)
+        for _, own, others in self._matching(index, rows, codes, found):
+            mine[own], theirs[others] = True, True
+        return mine, theirs
+
+    def _still_met(self, index: int, found: Found, left_over: Sequence[tuple[Found, Mask]]) -> Mask:
+        """Which of the rows found have a match among those that this side has left."""
+        is_met = np.zeros(len(found.codes), dtype=np.bool_)
+        for own, is_kept in left_over:
+            rows = own.batch.filter(pa.array(is_kept)).select(self.layout.sides[index].schema.names)
+            is_met |= self._met(index, rows, own.codes[is_kept], found)[1]
+        return is_met
+
+    def _flip(
+        self,
+        index: int,
+        parts: Sequence[Found],
+        is_answered: Sequence[Mask],
+        is_bare: Sequence[Mask],
+        collector: ArrowCollector,
+    ) -> None:
+        """Note which rows are without a match now, and which no longer are."""
         changes = []
-        for found in parts:
+        for found, answered, bare in zip(parts, is_answered, is_bare, strict=True):
             is_padded = _is_padded(found)
-            is_left = ~is_padded & is_bare[found.codes]
-            self._send(self._padded(index, found.batch.filter(pa.array(is_left))), False, collector)
-            is_changed = is_left | (is_padded & is_new[found.codes])
+            is_left = ~is_padded & bare
+            self._send_change(index, found.batch.filter(pa.array(is_left)), True, collector)
+            is_changed = is_left | (is_padded & answered)
             place = found.batch.schema.get_field_index(PADDED)
             after = found.batch.set_column(place, PADDED, pa.array(is_padded ^ is_changed))
             everything = np.ones(len(is_changed), dtype=np.bool_)
             changes.append(Rewrite(found=found, is_changed=is_changed, is_kept=everything, after=after))
         if any(change.is_changed.any() for change in changes):
             self._tables[index].rewrite(changes)
+
+    def _send_change(self, index: int, rows: pa.RecordBatch, is_alone: bool, collector: ArrowCollector) -> None:
+        """Send what it means that rows are without a match now, or no longer are."""
+        self._send(self._padded(index, rows), is_alone is self._is_semi, collector)
+
+    def _send_single(
+        self, index: int, rows: pa.RecordBatch, is_alone: Mask, is_retract: bool, collector: ArrowCollector
+    ) -> None:
+        """Send rows that come or go by themselves: those without a match, of a semi join those with one."""
+        is_sent = ~is_alone if self._is_semi else is_alone
+        self._send(self._padded(index, rows.filter(pa.array(is_sent))), is_retract, collector)
 
     def _send_pairs(
         self,
@@ -220,21 +273,27 @@ class HistoryJoin(TimedJoin):
         is_retract: bool,
         collector: ArrowCollector,
     ) -> None:
+        if self.settings.type.is_filter:
+            return
         for found in parts:
-            for pairs in self._matched(index, rows, codes, found):
+            for pairs, _, _ in self._matching(index, rows, codes, found):
                 self._send(pairs, is_retract, collector)
 
-    def _matched(self, index: int, rows: pa.RecordBatch, codes: Codes, found: Found) -> Iterator[pa.RecordBatch]:
+    def _matching(
+        self, index: int, rows: pa.RecordBatch, codes: Codes, found: Found
+    ) -> Iterator[tuple[pa.RecordBatch, Rows, Rows]]:
+        """The pairs for which the condition holds, and the numbers of their rows: of this side, and of those found."""
         times = self._tables[index].times(rows)
         for mine, theirs in found.ranges(codes).chunks(pairs_at_once(rows, found.batch)):
-            added = [time_array(np.maximum(times[mine], found.times[theirs]))] if _has_time(self.layout) else []
+            added = [time_array(np.maximum(times[mine], found.times[theirs]))] if self._adds_time else []
             if index == LEFT:
-                yield from self.layout.matched(rows, mine, found.batch, theirs, added)
+                yield from self.layout.matching(rows, mine, found.batch, theirs, added, self.condition)
             else:
-                yield from self.layout.matched(found.batch, theirs, rows, mine, added)
+                for pairs, left, right in self.layout.matching(found.batch, theirs, rows, mine, added, self.condition):
+                    yield pairs, right, left
 
     def _padded(self, index: int, rows: pa.RecordBatch) -> pa.RecordBatch:
-        times = [time_array(self._tables[index].times(rows))] if _has_time(self.layout) else []
+        times = [time_array(self._tables[index].times(rows))] if self._adds_time else []
         return self.layout.padded(index, rows, times)
 
     def _send(self, rows: pa.RecordBatch, is_retract: bool | Mask, collector: ArrowCollector) -> None:
@@ -245,11 +304,13 @@ class HistoryJoin(TimedJoin):
         collector.collect(rows)
 
     def _is_updating(self, layout: JoinLayout) -> bool:
-        return self.settings.type is not JoinType.INNER or any(side.is_updating for side in layout.sides)
+        is_final = self.settings.type in (JoinType.INNER, JoinType.SEMI)
+        return not is_final or any(side.is_updating for side in layout.sides)
 
 
 def _has_time(layout: JoinLayout) -> bool:
-    return layout.sides[LEFT].time_column is not None and layout.sides[RIGHT].time_column is not None
+    is_timed = layout.sides[LEFT].time_column is not None and layout.sides[RIGHT].time_column is not None
+    return is_timed and not layout.type.is_filter
 
 
 def _is_padded(found: Found) -> Mask:

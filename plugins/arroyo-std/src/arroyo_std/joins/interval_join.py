@@ -11,7 +11,7 @@ import pyarrow as pa
 from arroyo_core.api import END_OF_TIME_US, ArrowCollector, ArroyoSchema, OperatorContext
 from arroyo_core.api.updating import refuse_updating
 from arroyo_std.joins.keyed import DistinctKeys, Found, KeyedTable
-from arroyo_std.joins.layout import LEFT, JoinLayout, JoinSettings, Mask
+from arroyo_std.joins.layout import LEFT, JoinLayout, JoinSettings, JoinType, Mask, Rows
 from arroyo_std.joins.pairs import Ranges, TimeIndex, pairs_at_once
 from arroyo_std.joins.pending import PendingRows
 from arroyo_std.joins.timed import TimedJoin, emit, need_event_times
@@ -36,13 +36,18 @@ class Interval:
 
 
 class IntervalJoin(TimedJoin):
-    """Pairs come when the second row does; rows without a match when no match can come any more."""
+    """Pairs come when the second row does; rows without a match when no match can come any more.
+
+    So do the rows of semi and anti joins: it is enough to look once, and nothing is noted of what has been sent.
+    """
 
     def __init__(self, settings: JoinSettings, interval: Interval, *, time_column: str) -> None:
         super().__init__(settings)
         self._interval = interval
         self._time_name = time_column
         self._keeps = settings.type.keeps
+        #: Of each side, whether rows wait until it is known whether they have a match.
+        self._waits = settings.type.asks
 
     def name(self) -> str:
         return "std.interval_join"
@@ -52,7 +57,7 @@ class IntervalJoin(TimedJoin):
 
     def stored_settings(self, inputs: Sequence[ArroyoSchema]) -> dict[str, str]:
         # Which rows are still there for others to match, and which have come out alone, depends on all of these.
-        return {"type": str(self.settings.type), **self._bounds()}
+        return {"type": str(self.settings.type), **self._bounds(), **self.condition_setting()}
 
     def _bounds(self) -> dict[str, str]:
         lower_us, upper_us = self._interval.lower_us, self._interval.upper_us
@@ -62,24 +67,24 @@ class IntervalJoin(TimedJoin):
         for stream in inputs:
             refuse_updating(stream, operator=self.name())
         need_event_times(inputs)
-        added = [pa.field(self._time_name, TIME_TYPE)]
+        added = [] if self.settings.type.is_filter else [pa.field(self._time_name, TIME_TYPE)]
         return JoinLayout(self.settings, inputs, added=added, added_field="time_column")
 
     def output_time(self, layout: JoinLayout) -> str | None:
-        return self._time_name
+        return layout.sides[LEFT].time_column if self.settings.type.is_filter else self._time_name
 
     def retentions_us(self) -> tuple[int, int]:
         left_us, right_us = (self._wait_us(index) for index in (LEFT, 1 - LEFT))
-        # A side that is kept looks for matches when its rows are due, and finds only what is still there.
-        keeps_left, keeps_right = self._keeps
+        # A side whose rows wait looks for matches when they are due, and finds only what is still there.
+        waits_left, waits_right = self._waits
         width_us = self._interval.width_us
-        return (max(left_us, width_us) if keeps_right else left_us, max(right_us, width_us) if keeps_left else right_us)
+        return (max(left_us, width_us) if waits_right else left_us, max(right_us, width_us) if waits_left else right_us)
 
     def open(self, layout: JoinLayout, ctx: OperatorContext) -> None:
         self._tables = [KeyedTable(side, ctx) for side in layout.sides]
         self._pending = [PendingRows(), PendingRows()]
         for index, table in enumerate(self._tables):
-            if self._keeps[index]:
+            if self._waits[index]:
                 for rows in table.all_rows():
                     due_us = self._due_us(index, table.times(rows))
                     is_open = due_us >= self.progress[index].fired_for(rows)
@@ -94,32 +99,29 @@ class IntervalJoin(TimedJoin):
             emit([self._padded(index, alone, times_alone)], collector)
         if rows.num_rows == 0:
             return
-        is_alone = np.ones(rows.num_rows, dtype=np.bool_)
-        for found, by_time, ranges in self._find(index, rows, times):
-            emit(self._matched(index, rows, times, found, by_time, ranges), collector)
-            is_alone &= ~ranges.has_match
+        is_matched = None if self.settings.type.is_filter else self._match(index, rows, times, collector)
         self._tables[index].insert(rows)
-        if self._keeps[index]:
+        if self._waits[index]:
             due_us = self._due_us(index, times)
             # Where a match must be some time before its row, none can come any more.
             is_over = due_us < self.progress[index].fired_for(rows)
-            self._send_alone(index, rows, times, is_alone & is_over, collector)
+            if is_over.any():
+                is_matched = self._match(index, rows, times, None) if is_matched is None else is_matched
+                self._send_decided(index, rows, times, is_over, is_matched, collector)
             self._pending[index].add(rows.filter(pa.array(~is_over)), due_us[~is_over])
 
     def fire(self, watermark_us: int, collector: ArrowCollector) -> int:
         for index in (LEFT, 1 - LEFT):
             for rows, _ in self._pending[index].take(watermark_us):
                 times = self._tables[index].times(rows)
-                is_alone = np.ones(rows.num_rows, dtype=np.bool_)
-                for _, _, ranges in self._find(index, rows, times):
-                    is_alone &= ~ranges.has_match
-                self._send_alone(index, rows, times, is_alone, collector)
+                is_due = np.ones(rows.num_rows, dtype=np.bool_)
+                self._send_decided(index, rows, times, is_due, self._match(index, rows, times, None), collector)
         for table, retention_us in zip(self._tables, self.retentions_us(), strict=True):
             table.expire(watermark_us, retention_us)
         if watermark_us >= END_OF_TIME_US:
             return watermark_us
         # Rows without a match come late, and must not be behind the watermark that goes on.
-        return watermark_us - max((self._wait_us(index) for index in (0, 1) if self._keeps[index]), default=0)
+        return watermark_us - max((self._wait_us(index) for index in (0, 1) if self._waits[index]), default=0)
 
     def _wait_us(self, index: int) -> int:
         """How long after a row's time a match may still come."""
@@ -137,21 +139,47 @@ class IntervalJoin(TimedJoin):
             by_time = found.by_time()
             yield found, by_time, by_time.between(keys.codes, times + first_us, times + last_us)
 
-    def _matched(
+    def _match(self, index: int, rows: pa.RecordBatch, times: Times, collector: ArrowCollector | None) -> Mask:
+        """Which rows have a match by now; with a collector, their pairs are sent."""
+        is_matched = np.zeros(rows.num_rows, dtype=np.bool_)
+        for found, by_time, ranges in self._find(index, rows, times):
+            if collector is None and self.condition is None:
+                is_matched |= ranges.has_match
+                continue
+            for pairs, mine in self._pairs(index, rows, times, found, by_time, ranges):
+                is_matched[mine] = True
+                if collector is not None:
+                    collector.collect(pairs)
+        return is_matched
+
+    def _pairs(
         self, index: int, rows: pa.RecordBatch, times: Times, found: Found, by_time: TimeIndex, ranges: Ranges
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> Iterator[tuple[pa.RecordBatch, Rows]]:
+        """The pairs for which the condition holds, and the numbers of their rows of this side."""
         for mine, places in ranges.chunks(pairs_at_once(rows, found.batch)):
             theirs = by_time.order[places]
-            added = [time_array(np.maximum(times[mine], found.times[theirs]))]
+            is_timed = not self.settings.type.is_filter
+            added = [time_array(np.maximum(times[mine], found.times[theirs]))] if is_timed else []
             if index == LEFT:
-                yield from self.layout.matched(rows, mine, found.batch, theirs, added)
+                matching = self.layout.matching(rows, mine, found.batch, theirs, added, self.condition)
+                yield from ((pairs, left) for pairs, left, _ in matching)
             else:
-                yield from self.layout.matched(found.batch, theirs, rows, mine, added)
+                matching = self.layout.matching(found.batch, theirs, rows, mine, added, self.condition)
+                yield from ((pairs, right) for pairs, _, right in matching)
 
-    def _send_alone(
-        self, index: int, rows: pa.RecordBatch, times: Times, is_alone: Mask, collector: ArrowCollector
+    def _send_decided(
+        self,
+        index: int,
+        rows: pa.RecordBatch,
+        times: Times,
+        is_decided: Mask,
+        is_matched: Mask,
+        collector: ArrowCollector,
     ) -> None:
-        emit([self._padded(index, rows.filter(pa.array(is_alone)), times[is_alone])], collector)
+        """Send those rows that come out by themselves, now that no more matches can come."""
+        is_sent = is_decided & (is_matched if self.settings.type is JoinType.SEMI else ~is_matched)
+        emit([self._padded(index, rows.filter(pa.array(is_sent)), times[is_sent])], collector)
 
     def _padded(self, index: int, rows: pa.RecordBatch, times: Times) -> pa.RecordBatch:
-        return self.layout.padded(index, rows, [time_array(times)])
+        added = [] if self.settings.type.is_filter else [time_array(times)]
+        return self.layout.padded(index, rows, added)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,9 @@ from arroyo_core.errors import ConfigError
 from arroyo_core.state import take_in_parts
 from arroyo_std.columns import check_column, normal_type
 from arroyo_std.large_rows import Rows as LargeRows
+
+if TYPE_CHECKING:
+    from arroyo_std.joins.condition import Condition, StartedCondition
 
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]
@@ -34,11 +37,23 @@ class JoinType(StrEnum):
     LEFT = "left"
     RIGHT = "right"
     FULL = "full"
+    SEMI = "semi"
+    ANTI = "anti"
 
     @property
     def keeps(self) -> tuple[bool, bool]:
         """For each side, whether its rows without a match come out."""
-        return (self in (JoinType.LEFT, JoinType.FULL), self in (JoinType.RIGHT, JoinType.FULL))
+        return (self in (JoinType.LEFT, JoinType.FULL, JoinType.ANTI), self in (JoinType.RIGHT, JoinType.FULL))
+
+    @property
+    def is_filter(self) -> bool:
+        """Whether rows of the left side come out as they are, if they have a match, or if they have none."""
+        return self in (JoinType.SEMI, JoinType.ANTI)
+
+    @property
+    def asks(self) -> tuple[bool, bool]:
+        """For each side, whether it matters if a row has a match."""
+        return (self.keeps[LEFT] or self.is_filter, self.keeps[RIGHT])
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +74,8 @@ class JoinSettings:
     prefixes: tuple[str, str]
     #: Whether late rows go to a side output rather than nowhere.
     has_late_output: bool = False
+    #: What is asked of two rows beside equal keys.
+    condition: Condition | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +153,18 @@ class JoinLayout:
             for side, columns, names in zip(self.sides, self.columns, self.names, strict=True)
             for column, name in zip(columns, names, strict=True)
         ]
-        self.schema = pa.schema([*fields, *added])
+        #: Rows of both sides beside each other.
+        self.pair_schema = pa.schema([*fields, *added])
+        #: Of the output, which has the left side only where the other says no more than which rows come.
+        self.schema = self.pair_schema
+        if self.type.is_filter:
+            self.schema = pa.schema([*(left.schema.field(name) for name in self.columns[LEFT]), *added])
 
     def stream(self, timestamp_column: str | None) -> ArroyoSchema:
         """The type of the output, partitioned by the keys of a side whose rows are all there."""
         side = RIGHT if self.type is JoinType.RIGHT else LEFT
-        renamed = dict(zip(self.columns[side], self.names[side], strict=True))
+        names = self.columns[side] if self.type.is_filter else self.names[side]
+        renamed = dict(zip(self.columns[side], names, strict=True))
         keys = self.sides[side].keys
         is_keyed = self.type is not JoinType.FULL and all(key in renamed for key in keys)
         return ArroyoSchema(self.schema, timestamp_column, tuple(renamed[key] for key in keys) if is_keyed else None)
@@ -150,6 +173,19 @@ class JoinLayout:
         self, left: LargeRows, left_rows: Rows, right: LargeRows, right_rows: Rows, added: Sequence[pa.Array]
     ) -> Iterator[pa.RecordBatch]:
         """Pairs of rows, side by side: in one batch, or in several where it cannot hold them."""
+        for pairs, _, _ in self.matching(left, left_rows, right, right_rows, added, None):
+            yield pairs
+
+    def matching(
+        self,
+        left: LargeRows,
+        left_rows: Rows,
+        right: LargeRows,
+        right_rows: Rows,
+        added: Sequence[pa.Array],
+        condition: StartedCondition | None,
+    ) -> Iterator[tuple[pa.RecordBatch, Rows, Rows]]:
+        """As `matched`, of the pairs for which the condition holds; with the numbers of their rows."""
         try:
             taken = [*self._take(LEFT, left, left_rows), *self._take(RIGHT, right, right_rows), *added]
         except pa.ArrowInvalid:
@@ -158,13 +194,23 @@ class JoinLayout:
             if half == 0:
                 raise
             for part in (slice(None, half), slice(half, None)):
-                yield from self.matched(left, left_rows[part], right, right_rows[part], [each[part] for each in added])
+                rows = (left, left_rows[part], right, right_rows[part])
+                yield from self.matching(*rows, [each[part] for each in added], condition)
             return
-        yield pa.RecordBatch.from_arrays(taken, schema=self.schema)
+        pairs = pa.RecordBatch.from_arrays(taken, schema=self.pair_schema)
+        if condition is not None and pairs.num_rows:
+            holds = condition.mask(pairs)
+            if not holds.all():
+                pairs, left_rows, right_rows = pairs.filter(pa.array(holds)), left_rows[holds], right_rows[holds]
+        if pairs.num_rows:
+            yield pairs, left_rows, right_rows
 
     def padded(self, index: int, batch: pa.RecordBatch, added: Sequence[pa.Array]) -> pa.RecordBatch:
-        """Rows of one side, with NULLs for the columns of the other."""
+        """Rows of one side, with NULLs for the columns of the other, if the output has these."""
         rows = batch.num_rows
+        if self.type.is_filter:
+            kept = [batch.column(name) for name in self.columns[LEFT]]
+            return pa.RecordBatch.from_arrays([*kept, *added], schema=self.schema)
         mine = [batch.column(name) for name in self.columns[index]]
         other = 1 - index
         nulls = [pa.nulls(rows, self.sides[other].schema.field(name).type) for name in self.columns[other]]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from arroyo_core.api import LookupTable
+from arroyo_core.api import LookupSource, LookupTable
 from arroyo_core.api.hashing import Hashes, hash_columns
 from arroyo_core.api.policy import current_policy
 from arroyo_core.api.units import format_bytes
@@ -189,7 +189,7 @@ class TableCache:
         self._tables: dict[Hashable, LoadedTable] = {}
         self._schemas: dict[Hashable, tuple[pa.Schema, int]] = {}
 
-    def schema(self, source: LookupTable, *, now_us: int, ttl_us: int) -> pa.Schema:
+    def schema(self, source: LookupSource, *, now_us: int, ttl_us: int) -> pa.Schema:
         """The columns of the table as they were not more than `ttl_us` ago."""
         key = source.cache_key()
         with self._lock:

@@ -23,6 +23,7 @@ from arroyo_core.errors import ConfigError
 from arroyo_core.state import ColumnRules, global_table_config, timestamp_table_config
 from arroyo_std.joins.layout import LEFT, SIDE_NAMES, JoinLayout, JoinSettings, KeyPair, Side
 from arroyo_std.row_values import TAKEN_BACK
+from arroyo_std.setting_texts import NONE
 from arroyo_std.windows.progress import NEVER_US, FiringProgress, progress_view, restore_progress
 from arroyo_std.windows.times import Times, times_us
 
@@ -89,6 +90,8 @@ class TimedJoin(ArrowOperator):
 
     def output_schema(self, inputs: Sequence[ArroyoSchema]) -> ArroyoSchema:
         layout = self.make_layout(inputs)
+        if self.settings.condition is not None:
+            self.settings.condition.check(layout)
         return layout.stream(self.output_time(layout))
 
     def side_outputs(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, ArroyoSchema]:
@@ -135,8 +138,13 @@ class TimedJoin(ArrowOperator):
     def _on(self) -> str:
         return ", ".join(f"{pair.left} = {pair.right}" for pair in self.keys())
 
+    def condition_setting(self) -> dict[str, str]:
+        """The condition, for joins that have sent what it decides."""
+        return {"condition": NONE if self.settings.condition is None else self.settings.condition.sql}
+
     def display(self) -> DisplayableOperator:
-        rows = [("type", str(self.settings.type)), ("on", self._on()), *self.display_join()]
+        condition = self.settings.condition.sql if self.settings.condition else ""
+        rows = [("type", str(self.settings.type)), ("on", self._on()), ("condition", condition), *self.display_join()]
         return DisplayableOperator(self.name(), [(label, text) for label, text in rows if text])
 
     def lives_on(self) -> bool:
@@ -144,6 +152,8 @@ class TimedJoin(ArrowOperator):
 
     def on_start(self, ctx: OperatorContext) -> None:
         self.layout = self.make_layout(ctx.input_schemas)
+        condition = self.settings.condition
+        self.condition = condition.start(self.layout) if condition is not None else None
         self._progress_view = progress_view(ctx, PROGRESS_TABLE)
         stored = restore_progress(self._progress_view.get_restored(), task=ctx.task_info)
         #: One for each side, because each knows its own keys; they move together.

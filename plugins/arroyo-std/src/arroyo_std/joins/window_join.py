@@ -12,7 +12,7 @@ from arroyo_core.api import END_OF_TIME_US, ArrowCollector, ArroyoSchema, Operat
 from arroyo_core.api.units import format_duration_us
 from arroyo_core.api.updating import refuse_updating
 from arroyo_core.errors import ConfigError
-from arroyo_std.joins.layout import LEFT, RIGHT, SIDE_NAMES, JoinLayout, JoinSettings, KeyPair, Mask, Side
+from arroyo_std.joins.layout import LEFT, RIGHT, SIDE_NAMES, JoinLayout, JoinSettings, JoinType, KeyPair, Mask, Side
 from arroyo_std.joins.pairs import equal_ranges, pairs_at_once, shared_codes
 from arroyo_std.joins.timed import TimedJoin, emit, need_event_times
 from arroyo_std.large_rows import Rows, cut_batches, join_rows, split_groups
@@ -66,8 +66,9 @@ class WindowJoin(TimedJoin):
         }
 
     def keys(self) -> tuple[KeyPair, ...]:
-        """Without others, those of the inputs' own windows."""
-        return self.settings.on or tuple(KeyPair(name, name) for name in (WINDOW_START, WINDOW_END))
+        """Without others, those of the inputs' own windows; none where these are made here."""
+        windows = () if self._window.size_us is not None else (WINDOW_START, WINDOW_END)
+        return self.settings.on or tuple(KeyPair(name, name) for name in windows)
 
     def make_layout(self, inputs: Sequence[ArroyoSchema]) -> JoinLayout:
         for stream in inputs:
@@ -146,14 +147,22 @@ class WindowJoin(TimedJoin):
                 codes[index] = np.where(is_null, -1 - index, codes[index])
         order = np.argsort(codes[RIGHT], kind="stable")
         ranges = equal_ranges(codes[LEFT], codes[RIGHT][order])
-        windows = left.select([LAST_MOMENT, *([WINDOW_START] if self._window.size_us is None else [])])
-        for left_rows, places in ranges.chunks(pairs_at_once(left, right)):
-            window = self._window_of(windows.take(pa.array(left_rows)))
-            yield from self.layout.matched(left, left_rows, right, order[places], window)
-        is_alone = (~ranges.has_match, ~np.isin(codes[RIGHT], codes[LEFT]))
+        is_matched = [ranges.has_match, np.isin(codes[RIGHT], codes[LEFT])]
+        if self.condition is not None:
+            is_matched = [np.zeros(rows.num_rows, dtype=np.bool_) for rows in (left, right)]
+        if self.condition is not None or not self.settings.type.is_filter:
+            windows = left.select([LAST_MOMENT, *([WINDOW_START] if self._window.size_us is None else [])])
+            for left_rows, places in ranges.chunks(pairs_at_once(left, right)):
+                window = self._window_of(windows.take(pa.array(left_rows)))
+                found = self.layout.matching(left, left_rows, right, order[places], window, self.condition)
+                for pairs, mine, theirs in found:
+                    is_matched[LEFT][mine], is_matched[RIGHT][theirs] = True, True
+                    if not self.settings.type.is_filter:
+                        yield pairs
         for index, rows in enumerate((left, right)):
-            if self.settings.type.keeps[index] and is_alone[index].any():
-                for alone in cut_batches(rows.filter(pa.array(is_alone[index]))):
+            is_sent = is_matched[index] if self.settings.type is JoinType.SEMI else ~is_matched[index]
+            if self.settings.type.asks[index] and is_sent.any():
+                for alone in cut_batches(rows.filter(pa.array(is_sent))):
                     yield self.layout.padded(index, alone, self._window_of(alone))
 
     def _equal_columns(self, index: int) -> list[str]:

@@ -58,6 +58,8 @@ class UpdatingSettings:
     aggregates: tuple[AggregateSpec, ...]
     ttl_us: int
     flush_interval_us: int
+    #: Whether the only group there is without keys has a result before the first row.
+    has_empty_group: bool = False
 
 
 class DeltaReader:
@@ -178,7 +180,7 @@ class UpdatingAggregate(ArrowOperator):
     def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str | Mapping[str, str]]:
         # What a state comes to has been sent, and is taken back when it changes.
         aggregates = self._settings.aggregates
-        is_timed = any(spec.function in ("first", "last") for spec in aggregates)
+        is_timed = any(spec.function in ("first", "last") and not spec.order_by for spec in aggregates)
         return {
             "keys": names_text(self._settings.keys),
             "aggregates": aggregate_texts(aggregates, has_sent=True),
@@ -209,12 +211,15 @@ class UpdatingAggregate(ArrowOperator):
         #: Makes states of rows; None if they come as states.
         self._deltas = DeltaReader(layout, ctx) if made_of is None else None
         manager, ttl_us = ctx.table_manager, self._settings.ttl_us
+        is_mortal = ttl_us and not self._settings.has_empty_group
         timers = KeyTimers(
             manager.get_expiring_time_key_table(TIMERS_TABLE), layout.timers, grid_us=ttl_us // _TIMERS_PER_TTL
         )
         self.store = UpdatingStore(
-            layout, manager.get_last_key_value_table(AGGREGATES_TABLE), timers if ttl_us else None, ttl_us=ttl_us
+            layout, manager.get_last_key_value_table(AGGREGATES_TABLE), timers if is_mortal else None, ttl_us=ttl_us
         )
+        if self._settings.has_empty_group and ctx.task_info.task_index == 0:
+            self.store.add_empty_group()
         self._flushed_us = ctx.clock.now_us()
 
     def process_batch(self, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector) -> None:
@@ -252,7 +257,10 @@ class UpdatingAggregate(ArrowOperator):
         return final_message
 
     def _make_layout(self, stream: ArroyoSchema) -> UpdatingLayout:
-        return UpdatingLayout(self._settings.keys, self._settings.aggregates, stream, self._registry)
+        settings = self._settings
+        return UpdatingLayout(
+            settings.keys, settings.aggregates, stream, self._registry, keeps_empty=settings.has_empty_group
+        )
 
     def _flush(self, ctx: OperatorContext, collector: ArrowCollector) -> None:
         now_us = ctx.clock.now_us()

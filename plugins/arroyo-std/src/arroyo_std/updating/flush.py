@@ -130,7 +130,7 @@ class Flush:
             states = self._subtract(states, is_known)
         counts = np.where(is_known, states[0].fill_null(0).to_numpy(), 0)
         self._unknown += int(-counts[counts < 0].sum())
-        return states, counts > 0
+        return states, counts >= 0 if layout.keeps_empty else counts > 0
 
     def _subtract(self, states: list[pa.Array], is_known: Mask) -> list[pa.Array]:
         """The states without what is taken back."""

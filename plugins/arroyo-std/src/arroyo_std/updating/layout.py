@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from arroyo_core.api import ArroyoSchema, Registry
 from arroyo_core.api.updating import UPDATING_META, is_updating, with_updating, without_updating
+from arroyo_std.aggregates.groups import Groups
 from arroyo_std.aggregates.keys import check_names, free_name, key_fields
 from arroyo_std.aggregates.partials import ROWS, partial_schema
 from arroyo_std.aggregates.plan import AggregatePlan
@@ -24,11 +26,20 @@ class UpdatingLayout:
     """Keys, aggregates and state of one operator, for inputs of one type."""
 
     def __init__(
-        self, keys: Sequence[str], specs: Sequence[AggregateSpec], stream: ArroyoSchema, registry: Registry
+        self,
+        keys: Sequence[str],
+        specs: Sequence[AggregateSpec],
+        stream: ArroyoSchema,
+        registry: Registry,
+        *,
+        keeps_empty: bool = False,
     ) -> None:
+        """`keeps_empty` says that a group without rows has a result, too."""
+        self.keeps_empty = keeps_empty
         self.keys = tuple(keys)
         self.is_updating = is_updating(stream)
         rows = without_updating(stream)
+        self._rows = rows.schema
         self.key_fields = key_fields(keys, rows)
         check_names(specs, [*keys, UPDATING_META])
         # A hidden aggregate: how many rows the group has.
@@ -57,6 +68,13 @@ class UpdatingLayout:
         """The keys of rows, to look up; with a column that is none, because without keys there would be no rows."""
         columns = [*rows.columns[: len(self.keys)], pa.nulls(rows.num_rows, pa.int64())]
         return pa.RecordBatch.from_arrays(columns, names=[*self.keys, TIMER])
+
+    def group_of_no_rows(self) -> pa.RecordBatch:
+        """A row of `delta` for the only group there is without keys."""
+        rows = pa.RecordBatch.from_pylist([], schema=self._rows)
+        nobody = np.empty(0, dtype=np.int64)
+        states = self.plan.partial(rows, Groups(nobody, 1, has_empty=True), times_us=nobody, arrivals=nobody)
+        return pa.RecordBatch.from_arrays(states, schema=self.delta)
 
     def results(self, keys: Sequence[pa.Array], states: Sequence[pa.Array]) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays([*keys, *self.plan.finish(states)[1:]], schema=self.result_schema)

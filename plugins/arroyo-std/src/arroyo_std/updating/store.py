@@ -48,6 +48,12 @@ class UpdatingStore:
     def add(self, delta: Delta, *, is_retract: bool) -> None:
         (self._retracts if is_retract else self._appends).add(delta)
 
+    def add_empty_group(self) -> None:
+        """Give the only group there is without keys a state, if it has none."""
+        rows = self._layout.group_of_no_rows()
+        if not any(is_stored.any() for is_stored, _ in self._view.get_parts(self._layout.key_batch(rows))):
+            self.add(Delta(rows, is_distinct=True), is_retract=False)
+
     def flush(self, now_us: int) -> Iterator[Changes]:
         """Apply what came since the last flush; returns the changes, by group."""
         keys, schema = self._layout.keys, self._layout.delta

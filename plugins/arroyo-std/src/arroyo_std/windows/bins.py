@@ -12,7 +12,7 @@ from arroyo_core.api import ExpiringTimeKeyState
 from arroyo_std.aggregates.groups import Groups
 from arroyo_std.large_rows import merge_groups, merge_parts
 from arroyo_std.windows.layout import WINDOW_START, WindowLayout
-from arroyo_std.windows.times import Times, times_us
+from arroyo_std.windows.times import Times, is_ascending, times_us
 
 #: Rows in memory are merged when so much is new, and as much again as what was merged before: some states
 #: hold many values, and each merge looks at all of them.
@@ -32,7 +32,7 @@ class _Run:
     @classmethod
     def of(cls, rows: pa.RecordBatch) -> _Run:
         starts = _starts(rows)
-        if bool((starts[:-1] <= starts[1:]).all()):
+        if is_ascending(starts):
             return cls(rows, starts)
         order = np.argsort(starts, kind="stable")
         return cls(rows.take(pa.array(order)), starts[order])

@@ -12,7 +12,7 @@ import pyarrow as pa
 from arroyo_core.api import END_OF_TIME_US, ArrowOperator, ArroyoSchema, OperatorContext, Registry
 from arroyo_core.api.units import format_duration_us
 from arroyo_core.state import ColumnRules, timestamp_table_config
-from arroyo_std.aggregates.groups import Groups, Mask
+from arroyo_std.aggregates.groups import Codes, Groups, Mask, NumberedGroups, number_values
 from arroyo_std.aggregates.partials import partial_schema
 from arroyo_std.large_rows import cut_batches
 from arroyo_std.windows.layout import WINDOW_START, WindowLayout
@@ -20,7 +20,7 @@ from arroyo_std.windows.partial import PartialWindow
 from arroyo_std.windows.progress import FiringProgress
 from arroyo_std.windows.session_store import SESSIONS, SessionLayout, SessionStore
 from arroyo_std.windows.sessions import Sessions, derive_sessions
-from arroyo_std.windows.times import TIME_TYPE, Times, time_array, times_us
+from arroyo_std.windows.times import TIME_TYPE, Times, is_ascending, time_array, times_us
 from arroyo_std.windows.windowed import UNLIMITED, WindowOperator, WindowSettings
 
 if TYPE_CHECKING:
@@ -45,22 +45,44 @@ def aggregate_sessions(
     """The sessions of a batch by themselves, and which rows are in each; rows that are `alone` are in no other's."""
     layout = tables.window
     keys = layout.key_columns(batch)
-    by_key = Groups.of_columns(keys, batch.num_rows)
+    if alone is None and int(times.max()) - int(times.min()) < gap_us:
+        # No two rows of a key are as far apart as the gap.
+        groups: Groups = NumberedGroups(*number_values(keys, batch.num_rows))
+        first = groups.first_rows()
+        firsts_us, lasts_us = _extremes(times, groups, first)
+    else:
+        groups, first, last = _group_sorted(keys, times, gap_us=gap_us, alone=alone)
+        firsts_us, lasts_us = times[first], times[last]
+    states = layout.plan.partial(batch, groups, times_us=times, arrivals=arrivals)
+    places = pa.array(first)
+    return tables.make([key.take(places) for key in keys], firsts_us, lasts_us, states), groups
+
+
+def _extremes(times: Times, groups: Groups, first: Codes) -> tuple[Times, Times]:
+    """The least and the greatest time of each group; `first` are their first rows."""
+    firsts_us, lasts_us = times[first], times[first]
+    if not is_ascending(times):
+        np.minimum.at(firsts_us, groups.codes, times)
+    np.maximum.at(lasts_us, groups.codes, times)
+    return firsts_us, lasts_us
+
+
+def _group_sorted(
+    keys: Sequence[pa.Array], times: Times, *, gap_us: int, alone: Mask | None
+) -> tuple[Groups, Codes, Codes]:
+    """Rows by session, and the first and the last row of each by time."""
+    by_key = Groups.of_columns(keys, len(times))
     order, starts = derive_sessions(by_key.codes, times, times, gap_us=gap_us)
-    if alone is not None and alone.any():
+    if alone is not None:
         alone = alone[order]
         starts |= alone
         starts[1:] |= alone[:-1]
     sorted_groups = Groups.of_sorted_starts(starts)
-    codes = np.empty(batch.num_rows, dtype=np.int64)
+    codes = np.empty(len(times), dtype=np.int64)
     codes[order] = sorted_groups.codes
-    groups = Groups(codes, sorted_groups.count)
-    states = layout.plan.partial(batch, groups, times_us=times, arrivals=arrivals)
     first = np.flatnonzero(starts)
     ends = np.append(first[1:], len(order)) - 1
-    places = pa.array(order[first])
-    taken = [key.take(places) for key in keys]
-    return tables.make(taken, times[order[first]], times[order[ends]], states), groups
+    return Groups(codes, sorted_groups.count), order[first], order[ends]
 
 
 class PartialSessions(PartialWindow):
@@ -81,7 +103,8 @@ class PartialSessions(PartialWindow):
     ) -> list[pa.Array]:
         watermark_us = ctx.last_present_watermark()
         # Without a watermark here, it is not known what the one there may be.
-        alone = times + self._gap_us <= (END_OF_TIME_US if watermark_us is None else watermark_us)
+        late_until_us = END_OF_TIME_US if watermark_us is None else watermark_us - self._gap_us
+        alone = times <= late_until_us if times.min() <= late_until_us else None
         sessions, groups = aggregate_sessions(
             self._tables, batch, times=times, arrivals=arrivals, gap_us=self._gap_us, alone=alone
         )

@@ -15,16 +15,13 @@ from arroyo_std.aggregates.lists import flatten, gather, lengths_of
 from arroyo_std.large_rows import Rows, as_batch, batches_of, cut_batches, join_rows, take_batches
 from arroyo_std.timers import NO_TIMER, KeyTimers, timer_schema
 from arroyo_std.windows.layout import WindowLayout
+from arroyo_std.windows.pending_sessions import PendingSessions
 from arroyo_std.windows.sessions import Sessions, concat_sessions, merge_sessions
 from arroyo_std.windows.times import Times
 
 SESSIONS = "_sessions"
 TIMER = "_timer_us"
 
-#: Unmerged sessions in memory are merged when they are this many, or as many as there were after the last merge.
-MERGE_ROWS = 65_536
-#: The same for their bytes.
-MERGE_BYTES = 64 << 20
 #: Sessions of so many keys are looked at together: what that takes in memory is several times as large as they are.
 SETTLED_KEYS = 65_536
 #: Timers lie on a grid of this part of the gap.
@@ -90,25 +87,23 @@ class SessionStore:
         self._sessions = sessions
         self._apart = apart
         self._timers = KeyTimers(timers, layout.timers, grid_us=gap_us // _TIMERS_PER_GAP)
-        self._pending: list[Sessions] = []
-        self._pending_rows = self._merged_rows = 0
-        self._pending_bytes = self._merged_bytes = 0
+        self._pending = PendingSessions(layout.window.plan, gap_us=gap_us)
 
     def add(self, sessions: Sessions) -> None:
-        self._pending.append(sessions)
-        self._pending_rows += len(sessions)
-        self._pending_bytes += sessions.rows.nbytes
-        if (
-            self._pending_rows > 2 * self._merged_rows + MERGE_ROWS
-            or self._pending_bytes > 2 * self._merged_bytes + MERGE_BYTES
-        ):
-            self._set_pending(self._merge(self._pending))
+        self._pending.add(sessions)
 
     def take_ended(self, until_us: int) -> Iterator[Sessions]:
         """Remove the sessions that end at `until_us` or before; returns those of some keys at a time, by end."""
-        if not self._is_due(until_us):
+        if not self._pending.is_due(until_us) and not self._timers.is_due(until_us):
             return
-        fresh = self._merge(self._pending) if self._pending else self._layout.none()
+        fresh = self._pending.take_begun(until_us) or self._layout.none()
+        if self._timers.is_empty():
+            # No key has a row in the table.
+            has_ended = fresh.lasts_us + self._gap_us <= until_us
+            self._pending.put_back(fresh.take(np.flatnonzero(~has_ended)))
+            if has_ended.any():
+                yield _by_end(fresh.take(np.flatnonzero(has_ended)))
+            return
         looked_at = list(self._timers.take_due(until_us))
         keys = self._all_keys(fresh, looked_at)
         groups = Groups.of_columns(keys.columns[:-1], keys.num_rows)
@@ -118,7 +113,7 @@ class SessionStore:
         is_due[codes[fresh.lasts_us + self._gap_us <= until_us]] = True
         is_due[groups.codes[len(fresh) :]] = True
         is_chosen = is_due[codes]
-        self._set_pending(fresh.take(np.flatnonzero(~is_chosen)))
+        self._pending.put_back(fresh.take(np.flatnonzero(~is_chosen)))
         chosen = fresh.take(np.flatnonzero(is_chosen))
         # For each chosen session the place of its key among those that are due.
         places = (np.cumsum(is_due) - 1)[codes[is_chosen]]
@@ -126,10 +121,9 @@ class SessionStore:
 
     def absorb(self) -> None:
         """Merge what is in memory into the table, for its checkpoint."""
-        if not self._pending:
+        fresh = self._pending.take_all()
+        if fresh is None:
             return
-        fresh = self._merge(self._pending)
-        self._set_pending(self._layout.none())
         keys = self._all_keys(fresh, [])
         groups = Groups.of_columns(keys.columns[:-1], keys.num_rows)
         for _ in self._settle(keys, groups.first_rows(), fresh, groups.codes, until_us=None):
@@ -171,12 +165,7 @@ class SessionStore:
         has_ended = sessions.lasts_us + self._gap_us <= until_us
         self._write(keys, sessions.take(np.flatnonzero(~has_ended)), is_stored=is_stored, timers=timers)
         ended = sessions.take(np.flatnonzero(has_ended))
-        return ended.take(np.lexsort((ended.firsts_us, ended.lasts_us))) if len(ended) else None
-
-    def _is_due(self, until_us: int) -> bool:
-        if any(len(each) and int(each.lasts_us.min()) + self._gap_us <= until_us for each in self._pending):
-            return True
-        return self._timers.is_due(until_us)
+        return _by_end(ended) if len(ended) else None
 
     def _merge(self, parts: Sequence[Sessions]) -> Sessions:
         return merge_sessions(concat_sessions(parts), self._layout.window.plan, gap_us=self._gap_us)
@@ -251,7 +240,6 @@ class SessionStore:
             pa.RecordBatch.from_arrays([*columns, lists, timers], schema=self._layout.sessions.schema)
         )
 
-    def _set_pending(self, sessions: Sessions) -> None:
-        self._pending = [sessions] if len(sessions) else []
-        self._pending_rows = self._merged_rows = len(sessions)
-        self._pending_bytes = self._merged_bytes = sessions.rows.nbytes
+
+def _by_end(sessions: Sessions) -> Sessions:
+    return sessions.take(np.lexsort((sessions.firsts_us, sessions.lasts_us)))

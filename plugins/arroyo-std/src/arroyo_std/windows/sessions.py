@@ -13,7 +13,7 @@ from arroyo_std import large_rows
 from arroyo_std.aggregates.groups import Codes, Groups, Mask, order_by_code
 from arroyo_std.aggregates.plan import AggregatePlan
 from arroyo_std.large_rows import Rows, batches_of, concat, join_rows, shrink, take
-from arroyo_std.windows.times import Times
+from arroyo_std.windows.times import Times, is_ascending
 
 #: The columns between the keys of a session and its states: the times of its first and of its last row.
 TIME_COLUMNS = 2
@@ -47,6 +47,9 @@ class Sessions:
 
     def take(self, numbers: Codes) -> Sessions:
         return Sessions(shrink(take(self.rows, numbers)), self.key_count)
+
+    def slice(self, start: int, length: int | None = None) -> Sessions:
+        return Sessions(self.rows.slice(start, length), self.key_count)
 
     def groups(self) -> Groups:
         """Sessions of one key."""
@@ -124,7 +127,7 @@ def derive_sessions(codes: Codes, firsts_us: Times, lasts_us: Times, *, gap_us: 
 def _order(codes: Codes, times_us: Times) -> Codes:
     """By code, and by time within one."""
     count = int(codes.max(initial=-1)) + 1
-    if bool((times_us[:-1] <= times_us[1:]).all()):
+    if is_ascending(times_us):
         # Rows mostly come in the order of time; then one stable sort by code is enough.
         return order_by_code(codes, count)
     by_time = np.argsort(times_us, kind="stable")
@@ -134,11 +137,17 @@ def _order(codes: Codes, times_us: Times) -> Codes:
 
 def _running_max(codes: Codes, values: Times) -> Times:
     """The greatest value so far within each run of equal codes; codes ascend."""
-    distinct, ranks = np.unique(values, return_inverse=True)
-    # Ranks are small, so the code can be added above them, and one running maximum starts over at each code.
-    raised = ranks + codes * len(distinct)
-    greatest: Times = distinct[np.maximum.accumulate(raised) - codes * len(distinct)]
-    return greatest
+    least = int(values.min())
+    span = int(values.max()) - least + 1
+    distinct = None
+    if span * (int(codes[-1]) + 1) >= 2**63:
+        # Ranks are smaller than values that are far apart.
+        distinct, values = np.unique(values, return_inverse=True)
+        least, span = 0, len(distinct)
+    # The code is added above the value, so that one running maximum starts over at each code.
+    bases = codes * span - least
+    greatest: Times = np.maximum.accumulate(values + bases) - bases
+    return greatest if distinct is None else distinct[greatest]
 
 
 def _numbers(column: pa.Array | pa.ChunkedArray) -> Times:

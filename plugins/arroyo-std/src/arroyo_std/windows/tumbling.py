@@ -15,7 +15,7 @@ from arroyo_core.api import ArrowOperator, ArroyoSchema, OperatorContext, Regist
 from arroyo_core.api.units import format_duration_us
 from arroyo_core.state import ColumnRules, timestamp_table_config
 from arroyo_std import large_rows
-from arroyo_std.aggregates.groups import Groups
+from arroyo_std.aggregates.groups import Groups, number_values
 from arroyo_std.large_rows import concat, is_large, size_bytes
 from arroyo_std.windows.bins import BinStore
 from arroyo_std.windows.layout import WINDOW_START, WindowLayout
@@ -51,20 +51,15 @@ def aggregate_bins(
     layout: WindowLayout, grid: Grid, batch: pa.RecordBatch, *, times: Times, arrivals: Times
 ) -> tuple[list[pa.Array], Groups]:
     """The columns of the layout's `state`, one row per key and bin, and which rows of the batch are in each."""
-    # Most batches lie in few bins.
-    first_us, last_us = grid.bins(np.array([times.min(), times.max()])).tolist()
     keys = layout.key_columns(batch)
-    groups = Groups.of_columns(keys, batch.num_rows)
-    if first_us == last_us:
-        bins = np.full(len(times), first_us, dtype=np.int64)
-    else:
-        bins = grid.bins(times)
-        places = (bins - first_us) // grid.slide_us
-        groups = Groups.of_pairs(places, groups.codes, groups.count)
+    numbers, count = number_values(keys, batch.num_rows)
+    # Most batches lie in few bins.
+    first_us = grid.bins(times.min(keepdims=True))
+    groups = Groups.of_pairs((times - first_us) // grid.slide_us, numbers, count)
     first = groups.first_rows()
     states = layout.plan.partial(batch, groups, times_us=times, arrivals=arrivals)
     taken = [key.take(pa.array(first)) for key in keys]
-    return [*taken, time_array(bins[first]), *states], groups
+    return [*taken, time_array(grid.bins(times[first])), *states], groups
 
 
 class PartialBins(PartialWindow):
@@ -230,9 +225,9 @@ class SlidingWindow(BinnedWindow):
         all_ends = np.concatenate([end[member] for end, member in zip(ends, members, strict=True)])
         chosen = np.concatenate(members)
         keys = [rows.column(key) for key in layout.keys]
-        by_key = Groups.of_columns(keys, rows.num_rows)
+        numbers, count = number_values(keys, rows.num_rows)
         windows = (all_ends - first_us) // grid.slide_us
-        groups = Groups.of_pairs(windows, by_key.codes[chosen], by_key.count)
+        groups = Groups.of_pairs(windows, numbers[chosen], count)
         first = groups.first_rows()
         taken = pa.array(chosen)
         states = layout.plan.merge([state.take(taken) for state in layout.states_of(rows)], groups)
