@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 import zstandard
-from arroyo_formats.arrow.claims import unpacked_sizes
 from arroyo_formats.arrow.files import ArrowFileReader
 from arroyo_formats.arrow.format import ArrowMessageReader
 from arroyo_formats.avro.container import block_bytes, header_bytes
@@ -34,6 +33,7 @@ from arroyo_formats.registry.framing import zigzag
 from arroyo_formats.schemas_pb2 import AvroSettings
 from arroyo_formats.text.compressed import open_text
 
+from arroyo_core.api.ipc_sizes import unpacked_sizes
 from arroyo_core.errors import DataError
 
 TEXT = pa.schema([("v", pa.string())])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -149,6 +149,22 @@ def test_formats_iso_and_numbers_stand_in_one_column(name: str) -> None:
     assert "'12/31/2025 10:00:00' is not a timestamp" in errors[5]
     assert "neither in timestamp_formats nor in ISO 8601" in errors[5]
     assert "neither in date_formats nor in ISO 8601" in errors[6]
+
+
+@pytest.mark.parametrize("name", ["json", "csv"])
+@pytest.mark.parametrize("settings", [TIMES, {"time_zone": "Europe/Amsterdam"}])
+def test_numbers_as_texts_are_read_beside_a_bad_time(name: str, settings: dict[str, Any]) -> None:
+    choice = choose(find_format(name), **settings)
+    decoded = read(choice, lines(name, ("31", None), ("x", None), ("-31", None)), SCHEMA)
+    assert decoded.batch.column("at").cast(pa.int64()).to_pylist() == [31, -31]
+    assert [each.index for each in decoded.bad] == [1]
+
+
+def test_an_hour_is_a_time_of_day_beside_a_bad_one() -> None:
+    messages = [b'{"z": "12"}', b'{"z": "x"}', b'{"z": "12:30"}']
+    decoded = read(choose(find_format("json")), messages, pa.schema([("z", pa.time64("us"))]))
+    assert decoded.batch.column("z").to_pylist() == [time(12), time(12, 30)]
+    assert [each.index for each in decoded.bad] == [1]
 
 
 @pytest.mark.parametrize("name", ["json", "csv"])

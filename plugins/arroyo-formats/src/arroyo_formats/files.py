@@ -10,12 +10,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, cast
 
 import pyarrow as pa
 from fsspec.implementations.local import LocalFileSystem
 
 from arroyo_core.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from arroyo_formats.conditions import Pieces
 
 #: As the end of a part: all that the file has.
 TO_THE_END = -1
@@ -57,6 +60,14 @@ OnBad = Callable[[BadRow], None]
 
 class FileReader(ABC):
     """Reads parts of files; one instance serves one subtask, in one thread."""
+
+    def leave_out(self, pieces: Pieces | None) -> None:
+        """Before a file is read: which pieces of it nobody wants; None where all are wanted.
+
+        A reader that knows what its pieces have may pass them by, and tells each of them `on_left_out`. Positions are
+        the same ones with and without it. By default all is read.
+        """
+        return
 
     @abstractmethod
     def read(self, path: str, part: tuple[int, int], position: int) -> Iterator[tuple[pa.RecordBatch | None, int]]:

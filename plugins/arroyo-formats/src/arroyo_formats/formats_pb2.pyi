@@ -60,7 +60,7 @@ class CsvSettings(_message.Message):
     date_formats: _containers.RepeatedScalarFieldContainer[str]
     time_zone: str
     empty_as_text: bool
-    def __init__(self, delimiter: _Optional[str] = ..., no_header: _Optional[bool] = ..., newlines_in_values: _Optional[bool] = ..., timestamp_formats: _Optional[_Iterable[str]] = ..., date_formats: _Optional[_Iterable[str]] = ..., time_zone: _Optional[str] = ..., empty_as_text: _Optional[bool] = ...) -> None: ...
+    def __init__(self, delimiter: _Optional[str] = ..., no_header: bool = ..., newlines_in_values: bool = ..., timestamp_formats: _Optional[_Iterable[str]] = ..., date_formats: _Optional[_Iterable[str]] = ..., time_zone: _Optional[str] = ..., empty_as_text: bool = ...) -> None: ...
 
 class RawStringSettings(_message.Message):
     __slots__ = ()

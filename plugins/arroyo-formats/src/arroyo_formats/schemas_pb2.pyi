@@ -29,7 +29,7 @@ class Registry(_message.Message):
     register: bool
     timeout_ms: int
     ca: str
-    def __init__(self, url: _Optional[str] = ..., subject: _Optional[str] = ..., version: _Optional[str] = ..., username: _Optional[str] = ..., password: _Optional[str] = ..., token: _Optional[str] = ..., ca_file: _Optional[str] = ..., register: _Optional[bool] = ..., timeout_ms: _Optional[int] = ..., ca: _Optional[str] = ...) -> None: ...
+    def __init__(self, url: _Optional[str] = ..., subject: _Optional[str] = ..., version: _Optional[str] = ..., username: _Optional[str] = ..., password: _Optional[str] = ..., token: _Optional[str] = ..., ca_file: _Optional[str] = ..., register: bool = ..., timeout_ms: _Optional[int] = ..., ca: _Optional[str] = ...) -> None: ...
 
 class SchemaFile(_message.Message):
     __slots__ = ("name", "text")

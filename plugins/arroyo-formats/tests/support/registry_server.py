@@ -5,6 +5,7 @@ Over the REST API that Confluent documents. Avro schemas are compared; of other 
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import ssl
@@ -20,6 +21,11 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from arroyo_formats.avro.resolution import resolve
 from arroyo_formats.avro.schema import SchemaError, parse
+
+
+#: Each registry has a path of its own. A process keeps schemas by URL, and a later registry may get the port of one that
+#: has ended.
+_paths = (f"/registry-{number}" for number in itertools.count(1))
 
 
 @dataclass
@@ -181,7 +187,7 @@ ROUTES: list[tuple[str, str, Callable[..., Any]]] = [
 ]
 
 
-def _handler(state: RegistryState) -> type[BaseHTTPRequestHandler]:
+def _handler(state: RegistryState, root: str) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
@@ -198,13 +204,14 @@ def _handler(state: RegistryState) -> type[BaseHTTPRequestHandler]:
             size = int(self.headers.get("Content-Length") or 0)
             body = json.loads(self.rfile.read(size)) if size else None
             url = urlsplit(self.path)
-            state.requests.append((self.command, url.path))
+            path = url.path.removeprefix(root)
+            state.requests.append((self.command, path))
             if state.failures:
                 return self._send(state.failures.pop(0), {"error_code": 50001, "message": "not now"})
             if state.authorization and self.headers.get("Authorization") != state.authorization:
                 return self._send(401, {"error_code": 401, "message": "Unauthorized"})
             try:
-                self._send(200, _answer(state, self.command, url.path, parse_qs(url.query), body))
+                self._send(200, _answer(state, self.command, path, parse_qs(url.query), body))
             except RefusalError as refusal:
                 self._send(refusal.status, {"error_code": refusal.code, "message": refusal.message})
 
@@ -232,11 +239,12 @@ class _Server(ThreadingHTTPServer):
 def running_registry(tls: ssl.SSLContext | None = None) -> Iterator[RegistryState]:
     """A registry with nothing in it, until the block ends; over TLS if there is a certificate."""
     state = RegistryState()
-    server = _Server(("127.0.0.1", 0), _handler(state))
+    root = next(_paths)
+    server = _Server(("127.0.0.1", 0), _handler(state, root))
     if tls is not None:
         # The handshake is the first read of the connection's own thread: the server must not wait for it.
         server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-    state.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_address[1]}"
+    state.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_address[1]}{root}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     try:

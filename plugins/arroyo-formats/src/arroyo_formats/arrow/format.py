@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from arroyo_formats.arrow.claims import unpacked_sizes
+from arroyo_core.api.ipc_sizes import unpacked_sizes
 from arroyo_formats.arrow.files import FILE_MAGIC, ArrowFileReader, piece_bytes, read_schema
 from arroyo_formats.files import FileFormat, FileReader, FileWriter, OnBad
 from arroyo_formats.format import Format, MessageReader, MessageWriter

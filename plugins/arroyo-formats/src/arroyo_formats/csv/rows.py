@@ -15,7 +15,7 @@ import pyarrow.csv as pcsv
 
 from arroyo_core.api.limits import COLUMNS
 from arroyo_core.errors import ConfigError, DataError
-from arroyo_formats.csv.shapes import misshapen, open_quote
+from arroyo_formats.csv.shapes import misshapen, not_one_row, open_quote
 from arroyo_formats.text.lines import BYTE_ORDER_MARK, line_ends, read_blocks
 from arroyo_formats.text.salvage import BadTextError, Look, Texts
 from arroyo_formats.text.schema_parser import SchemaParser
@@ -46,8 +46,6 @@ class Header:
 class CsvParser(SchemaParser):
     """Parses rows of some columns. An empty value is null, a quoted empty value is an empty string."""
 
-    number_pattern = r"^\s*[-+]?[0-9]+\s*$"
-
     def __init__(
         self,
         schema: pa.Schema,
@@ -73,13 +71,16 @@ class CsvParser(SchemaParser):
         """Each must be one line: then quotes cannot join two texts, and the count of rows tells the rest."""
         blank = texts.blank().tolist() if self._skips_blank else []
         odd = _returning(texts)
-        if self.unit == "line":
-            return Look(blank=blank, odd=sorted({*odd} - {*blank}))
         is_quoted = self._dialect.newlines_in_values
+        # Lines are joined by the number of quotes, and not all quotes open or close a value.
+        bad = not_one_row(texts, self._dialect, self.unit) if is_quoted else {}
+        if self.unit == "line":
+            return Look(blank=blank, odd=sorted({*odd} - {*blank} - {*bad}), bad=bad)
         if not np.array_equal(line_ends(texts.data, quote_aware=is_quoted), texts.ends):
             each = range(len(texts))
             odd += [index for index in each if len(line_ends(texts.text(index), quote_aware=is_quoted)) != 1]
-        return Look(odd=sorted({*odd} - {*blank}), bad=dict.fromkeys(blank, "the message is empty"))
+        bad |= dict.fromkeys(blank, "the message is empty")
+        return Look(odd=sorted({*odd} - {*bad}), bad=bad)
 
     def _check_last_quote(self, data: bytes, row: int) -> None:
         """Arrow closes a quote that is open at the end of its input; where input ends must not matter."""
@@ -87,9 +88,9 @@ class CsvParser(SchemaParser):
         while end and data[end - 1] in b"\r\n":
             end -= 1
         last = data[data.rfind(b"\n", 0, end) + 1 : end]
-        if last.count(b'"') % 2 == 0:
+        if b'"' not in last:
             return
-        # Twice the line is two rows where the odd quote is a mere character, and one where it is open.
+        # Twice the line is two rows, unless a quote is open. Their count does not tell: some are mere characters.
         try:
             rows = self._read(last + b"\n" + last + b"\n", {self._names[0]: pa.binary()}).num_rows
         except pa.ArrowInvalid:

@@ -8,9 +8,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from arroyo_formats.conditions import Pieces
 from arroyo_formats.conform import conform, plain_schema
 from arroyo_formats.files import TO_THE_END, DamagedFileError, FileReader, is_damage, is_local
+from arroyo_formats.parquet.footers import check_sizes, read_footer
 from arroyo_formats.parquet.sizes import BytesSource, FileSource, RowSizes, row_sizes
+from arroyo_formats.parquet.statistics import wanted_runs
 from arroyo_formats.whole_files import check_message
 
 #: What is read of a column at a time, where reading little costs little.
@@ -29,6 +32,10 @@ def read_schema(fs: Any, path: str) -> pa.Schema:
 def piece_bytes(fs: Any, path: str) -> list[int]:
     """The compressed size of each row group."""
     with _open(fs, path) as file:
+        try:
+            check_sizes(read_footer(fs, path), file)
+        except ValueError as error:
+            raise DamagedFileError(path, str(error)) from error
         groups = [file.metadata.row_group(group) for group in range(file.metadata.num_row_groups)]
     return [sum(group.column(index).total_compressed_size for index in range(group.num_columns)) for group in groups]
 
@@ -40,17 +47,42 @@ class ParquetFileReader(FileReader):
         self._fs = fs
         self._schema = schema
         self._batch_rows = batch_rows
+        self._pieces: Pieces | None = None
 
-    def read(self, path: str, part: tuple[int, int], position: int) -> Iterator[tuple[pa.RecordBatch, int]]:
+    def leave_out(self, pieces: Pieces | None) -> None:
+        self._pieces = pieces
+
+    def read(self, path: str, part: tuple[int, int], position: int) -> Iterator[tuple[pa.RecordBatch | None, int]]:
         start, stop = part
         with _open(self._fs, path) as file:
             groups = range(start, file.metadata.num_row_groups if stop == TO_THE_END else stop)
             # By position in the schema a column of a struct would be several leaves: names take them all.
             columns = [name for name in self._schema.names if name in file.schema_arrow.names]
-            if columns:
-                yield from self._bounded(file, path, groups, columns=columns, position=position)
-            else:
-                yield from self._nulls(file, groups, position=position)
+            before = 0
+            for run, is_wanted in wanted_runs(file, groups, self._pieces):
+                rows = sum(file.metadata.row_group(group).num_rows for group in run)
+                behind = before + rows
+                if behind > position and not is_wanted:
+                    self._left_out()
+                    yield None, behind
+                elif behind > position:
+                    begun = max(0, position - before)
+                    for batch, after in self._run(file, path, run, columns=columns, position=begun):
+                        yield batch, before + after
+                before = behind
+
+    def _left_out(self) -> None:
+        if self._pieces is not None:
+            self._pieces.on_left_out()
+
+    def _run(
+        self, file: pq.ParquetFile, path: str, groups: range, *, columns: Sequence[str], position: int
+    ) -> Iterator[tuple[pa.RecordBatch, int]]:
+        """All rows of neighbouring row groups from a position on."""
+        if columns:
+            yield from self._bounded(file, path, groups, columns=columns, position=position)
+        else:
+            yield from self._nulls(file, groups, position=position)
 
     def _bounded(
         self, file: pq.ParquetFile, path: str, groups: range, *, columns: Sequence[str], position: int
@@ -100,7 +132,10 @@ class ParquetFileReader(FileReader):
         sizes: RowSizes,
     ) -> Iterator[tuple[pa.RecordBatch, int]]:
         left, skipped = _skip_groups(file.metadata, groups, position)
-        read = file.iter_batches(batch_size=min(rows, sizes.safe_rows), row_groups=left, columns=columns)
+        # In a task that has one core, a pool of one thread only adds a hand-over for each column.
+        threads = pa.cpu_count() > 1
+        batch_size = min(rows, sizes.safe_rows)
+        read = file.iter_batches(batch_size=batch_size, row_groups=left, columns=columns, use_threads=threads)
         conformed = self._conformed(read, path, position - skipped)
         for batch in gathered(conformed, rows, max_bytes=BATCH_BYTES) if sizes.safe_rows < rows else conformed:
             position += batch.num_rows
@@ -130,6 +165,7 @@ class ParquetFileReader(FileReader):
 def read_message(data: bytes, schema: pa.Schema) -> pa.Table:
     """The rows of a file in memory that has those of a message; raises `DataError` where they are too many."""
     with pq.ParquetFile(pa.BufferReader(data)) as file:
+        check_sizes(data, file)
         check_message(file.metadata.num_rows * max(1, len(schema)))
         columns = [name for name in schema.names if name in file.schema_arrow.names]
         groups = range(file.metadata.num_row_groups)
@@ -138,6 +174,8 @@ def read_message(data: bytes, schema: pa.Schema) -> pa.Table:
         found: list[pa.RecordBatch] = []
         size = 0
         for batch in file.iter_batches(batch_size=rows, columns=columns, use_threads=False):
+            # Counting follows offsets, which may lead anywhere.
+            batch.validate()
             size += batch.nbytes
             check_message(size)
             found.append(batch)
@@ -181,6 +219,8 @@ def _open(fs: Any, path: str) -> pq.ParquetFile:
             return pq.ParquetFile(path, buffer_size=READ_BYTES)
         # Row groups are read whole: pre-buffering joins their small reads into few large ones.
         return pq.ParquetFile(fs.open(path, "rb", cache_type="none"), pre_buffer=True)
+    except UnicodeDecodeError as error:
+        raise DamagedFileError(path, "the name of a column is not UTF-8") from error
     except (pa.ArrowException, OSError) as error:
         raise _named(path, error) from error
 

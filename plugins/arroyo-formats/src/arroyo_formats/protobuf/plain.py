@@ -57,9 +57,9 @@ class PlainDecoder:
 
 
 def reason_of(error: DecodeError) -> str:
-    """Without the type of the message, which is that of all."""
-    text = str(error).rpartition("': ")[2]
-    return text[:1].lower() + text[1:]
+    """Without the type of the message, which is that of all; protobuf says more than that since version 7."""
+    _, has_detail, detail = str(error).rpartition("': ")
+    return detail[:1].lower() + detail[1:] if has_detail else "not a message of its type"
 
 
 def _getter(field: Field) -> Get:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from arroyo_core.errors import DataError
+
 
 def utc_naive(column: pa.Array) -> pa.Array:
     """A timestamp as UTC without a zone, whatever its zone; one without a zone counts as UTC."""
@@ -22,7 +24,10 @@ def iso_timestamps(column: pa.Array) -> pa.Array:
 
 
 def to_plain_text(column: pa.Array, name: str) -> tuple[pa.Array, pa.Field]:
-    """A column, and its field, as the CSV writer takes it: dictionaries decoded, timestamps in UTC as text."""
+    """A column, and its field, as the CSV writer takes it: dictionaries decoded, timestamps in UTC and bytes as text.
+
+    Raises `DataError` for bytes that are not UTF-8.
+    """
     kind = column.type
     if pa.types.is_dictionary(kind):
         return to_plain_text(column.dictionary_decode(), name)
@@ -33,4 +38,9 @@ def to_plain_text(column: pa.Array, name: str) -> tuple[pa.Array, pa.Field]:
         column = pc.binary_join_element_wise(utc_naive(column).cast(pa.string()), "Z", "")
     if pa.types.is_float16(kind):
         column = column.cast(pa.float32())
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        try:
+            column = column.cast(pa.large_string() if pa.types.is_large_binary(kind) else pa.string())
+        except pa.ArrowInvalid as error:
+            raise DataError(f"column {name!r}: csv cannot hold bytes that are not UTF-8") from error
     return column, pa.field(name, column.type)

@@ -14,16 +14,14 @@ from arroyo_formats.text.timestamps import ISO, TimeTexts, Writing, from_text, p
 
 #: How values of some types begin at least: a text that does not begin so is certainly no such value.
 _DATE = r"^\s*[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_TIME = r"^\s*[0-9]{2}:"
+_TIME = r"^\s*[0-9]{2}"
+_NUMBER = r"^\s*[-+]?[0-9]+\s*$"
 _ROW = re.compile(r" in row ([0-9]+)$")
 _CSV_ROW = re.compile(r"\bRow #([0-9]+): ")
 
 
 class SchemaParser(RowParser):
     """Turns text into batches of one schema; `types` of a call are what the columns are read as."""
-
-    #: How a number begins where it may stand for a timestamp as text; None where text is never a number.
-    number_pattern: str | None = None
 
     def __init__(self, schema: pa.Schema, writings: Sequence[Writing], times: TimeTexts | None = None) -> None:
         """`times` is None where there are no settings for them."""
@@ -88,7 +86,7 @@ class SchemaParser(RowParser):
 
     def _first_characters(self, kind: pa.DataType) -> str | None:
         if pa.types.is_timestamp(kind):
-            return f"{_DATE}|{self.number_pattern}" if self.number_pattern else _DATE
+            return f"{_DATE}|{_NUMBER}" if Writing.MIXED in self._choices else _DATE
         if pa.types.is_date(kind):
             return _DATE
         return _TIME if pa.types.is_time(kind) else None
