@@ -11,9 +11,11 @@ import pyarrow as pa
 import pyarrow.fs
 import pytest
 from arroyo_filesystem import commit
+from arroyo_filesystem.file_names import FileNames
 from arroyo_filesystem.location import Location, open_location
 from arroyo_filesystem.patience import PatientFileSystem
 from arroyo_filesystem.staging import StagedFile, Staging, decode_files, encode_files
+from arroyo_testing import FakeClock
 from fsspec.implementations.arrow import ArrowFSWrapper
 
 from arroyo_core.api import TaskInfo
@@ -43,10 +45,10 @@ def stage(
     *,
     state_id: str = STATE,
 ) -> bytes:
-    staging = Staging(location, info, epoch, state_id=state_id)
+    staging = Staging(location, info, epoch, FakeClock(), state_id=state_id)
     staged = []
     for content in contents:
-        stream = staging.begin(prefix="part", extension="txt", folder=folder)
+        stream = staging.begin(FileNames(), extension="txt", folder=folder)
         stream.stream.write(content)
         staged.append(stream.close(len(content)))
     return encode_files(staged)
@@ -180,7 +182,7 @@ def test_an_epoch_without_files_commits_nothing(folder: str, location: Location,
 
 
 def test_an_aborted_file_leaves_nothing(folder: str, location: Location, names: Names) -> None:
-    stream = Staging(location, task(), 1, state_id=STATE).begin(prefix="part", extension="txt")
+    stream = Staging(location, task(), 1, FakeClock(), state_id=STATE).begin(FileNames(), extension="txt")
     stream.stream.write(b"x")
     stream.abort()
     assert names(folder) == []
@@ -230,7 +232,7 @@ class TestOtherUsers:
 
     def test_staged_rows_are_for_this_user_alone_and_committed_ones_follow_the_umask(self, tmp_path):
         location = open_location(str(tmp_path / "out"), {}, field="path")
-        staged = Staging(location, task(), 1, state_id=STATE).begin(prefix="part", extension="txt")
+        staged = Staging(location, task(), 1, FakeClock(), state_id=STATE).begin(FileNames(), extension="txt")
         staged.close(0)
         folder = Path(staged.path).parent
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -241,6 +243,6 @@ class TestOtherUsers:
         (tmp_path / "out").mkdir()
         (tmp_path / "out").chmod(0o2775)
         location = open_location(str(tmp_path / "out"), {}, field="path")
-        staged = Staging(location, task(), 1, state_id=STATE).begin(prefix="part", extension="txt")
+        staged = Staging(location, task(), 1, FakeClock(), state_id=STATE).begin(FileNames(), extension="txt")
         staged.close(0)
         assert stat.S_IMODE(Path(staged.path).parent.stat().st_mode) == 0o2770

@@ -9,8 +9,10 @@ import fsspec
 import msgspec
 import pytest
 from arroyo_filesystem.commit import commit_epoch
+from arroyo_filesystem.file_names import FileNames
 from arroyo_filesystem.location import Location, open_location
 from arroyo_filesystem.staging import StagedFile, Staging, decode_files, encode_files
+from arroyo_testing import FakeClock
 
 from arroyo_core.api import TaskInfo
 from arroyo_core.errors import ArroyoError, RetryHint, UnsafePathError, retry_hint
@@ -22,7 +24,9 @@ Forgery = Callable[[StagedFile, Path], StagedFile]
 
 
 def stage(location: Location, content: bytes = b"staged", *, folder: str = "", state_id: str = STATE) -> StagedFile:
-    stream = Staging(location, TASK, 1, state_id=state_id).begin(prefix="part", extension="txt", folder=folder)
+    stream = Staging(location, TASK, 1, FakeClock(), state_id=state_id).begin(
+        FileNames(), extension="txt", folder=folder
+    )
     stream.stream.write(content)
     return stream.close(1)
 
@@ -53,6 +57,7 @@ FORGERIES: dict[str, Forgery] = {
     "a final name above the sink": lambda file, _: renamed(file, final="../taken.txt"),
     "a final name that goes up inside": lambda file, _: renamed(file, final=f"k=1/../../{file.final}"),
     "a final name in the folder of manifests": lambda file, _: renamed(file, final=f"_committed/{file.final}"),
+    "a final name in the folder of compactions": lambda file, _: renamed(file, final=f"_compacted/{file.final}"),
     "a final name in the staging folder": lambda file, _: renamed(file, final=f"_arroyo_staging/x/{file.final}"),
     "a final name of something else": lambda file, _: renamed(file, final="part-00001-000-0-00000000.txt"),
     "another name altogether": lambda file, _: renamed(file, final="index.html"),

@@ -42,6 +42,12 @@ def json_lines(folder: Path) -> dict[str, Any]:
     return {"path": str(path), "schema": schema, "bad_data": "drop", "split_size": 40}
 
 
+def watched_files(folder: Path) -> dict[str, Any]:
+    """Files of a folder that is looked at until nothing more can come."""
+    config = parquet_files(folder)
+    return {**config, "format": "parquet", "watch": "1s", "order": "name", "until": "now", "schema": TYPES}
+
+
 def sink_folder(**config: Any) -> Any:
     return lambda folder: {"path": str(folder / "out"), **config}
 
@@ -49,6 +55,12 @@ def sink_folder(**config: Any) -> Any:
 def written(folder: Path) -> pa.Table:
     """What a reader sees: the files under their final names."""
     return ds.dataset(folder / "out", format="parquet", partitioning="hive").to_table()
+
+
+def without_hours(folder: Path) -> pa.Table:
+    """The columns of the files, and not that of their folders."""
+    found = written(folder)
+    return found.select([name for name in found.column_names if name != "at_hour"])
 
 
 def format_case(name: str, rows: pa.Table, *, sink: dict[str, Any] | None = None, source: Any = None) -> FormatCase:
@@ -68,6 +80,7 @@ conformance = Conformance(
     [
         SourceCase("filesystem.source", parquet_files),
         SourceCase("filesystem.source", json_lines, id="filesystem.source of lines"),
+        SourceCase("filesystem.source", watched_files, idles=True, id="filesystem.source that watches"),
         SinkCase("filesystem.sink", sink_folder(format="parquet"), [Stream(ROWS, "at")], visible=written),
         SinkCase(
             "filesystem.sink",
@@ -75,6 +88,25 @@ conformance = Conformance(
             [ROWS.select(["name", "id"])],
             visible=written,
             id="filesystem.sink with partitions",
+        ),
+        SinkCase(
+            "filesystem.sink",
+            sink_folder(partition_by=["hour(at)"], min_file_size=1, max_open_files=1, sort_by=["-id"]),
+            [Stream(ROWS, "at")],
+            visible=without_hours,
+            id="filesystem.sink that holds rows",
+        ),
+        SinkCase(
+            "filesystem.sink",
+            sink_folder(
+                partition_by=["hour(at)"],
+                close_at_watermark=True,
+                min_file_size=1,
+                file_name="{time}-{partition}-{uuid}",
+            ),
+            [Stream(ROWS, "at")],
+            visible=without_hours,
+            id="filesystem.sink that closes folders",
         ),
         format_case("parquet", NESTED),
         format_case("arrow", NESTED),

@@ -13,10 +13,12 @@ import pyarrow as pa
 import pyarrow.fs
 import pytest
 from arroyo_filesystem import commit
+from arroyo_filesystem.file_names import FileNames
 from arroyo_filesystem.location import Location, open_location
 from arroyo_filesystem.manifests import derive_manifest
 from arroyo_filesystem.patience import PatientFileSystem
 from arroyo_filesystem.staging import Staging, decode_files, encode_files
+from arroyo_testing import FakeClock
 from fsspec.implementations.arrow import ArrowFSWrapper
 
 from arroyo_core.api import TaskInfo
@@ -48,10 +50,10 @@ def stage(location: Location, epoch: int, contents: list[bytes], *, folder: str 
     task = TaskInfo(
         job_id="job", operator_id="out", operator_name="filesystem.sink", task_index=task_index, parallelism=2
     )
-    staging = Staging(location, task, epoch, state_id="a1")
+    staging = Staging(location, task, epoch, FakeClock(), state_id="a1")
     staged = []
     for content in contents:
-        stream = staging.begin(prefix="part", extension="txt", folder=folder)
+        stream = staging.begin(FileNames(), extension="txt", folder=folder)
         stream.stream.write(content)
         staged.append(stream.close(len(content)))
     return encode_files(staged)

@@ -62,7 +62,7 @@ def test_new_files_are_read_from_the_epoch_after_they_are_seen(watched: Folder, 
     watched.harness.clock.advance(WATCH_US)
     seen = watched.run(parallelism=parallelism)
     assert numbers(seen) == []
-    assert seen.counters == {"new_files": 2}
+    assert seen.counters == {"new_files": 2, "listings": 1}
     assert numbers(watched.run(parallelism=parallelism)) == [3, 4]
     assert numbers(watched.run(parallelism=parallelism)) == []
 

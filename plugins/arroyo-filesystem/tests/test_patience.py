@@ -10,9 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from arroyo_filesystem.commit import commit_epoch
+from arroyo_filesystem.file_names import FileNames
 from arroyo_filesystem.location import Location
 from arroyo_filesystem.patience import ATTEMPTS, HELD_BYTES, PatientFileSystem
 from arroyo_filesystem.staging import Staging, encode_files
+from arroyo_testing import FakeClock
 from fsspec.implementations.memory import MemoryFileSystem
 
 from arroyo_core.api import TaskInfo
@@ -184,7 +186,7 @@ def test_a_large_file_whose_end_did_not_arrive_is_given_up_as_an_outage(
 
 
 def stage(location: Location) -> bytes:
-    stream = Staging(location, TASK, 1, state_id="a1").begin(prefix="part", extension="txt")
+    stream = Staging(location, TASK, 1, FakeClock(), state_id="a1").begin(FileNames(), extension="txt")
     stream.stream.write(b"x")
     return encode_files([stream.close(1)])
 

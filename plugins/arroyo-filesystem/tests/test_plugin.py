@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import contextlib
+import io
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +19,11 @@ from google.protobuf.struct_pb2 import Value
 from arroyo_core.api import Registry
 from arroyo_core.api.config_defaults import with_defaults
 from arroyo_core.api.policy import PlanningPolicy, in_force
+from arroyo_core.cli.main import main
 from arroyo_core.plugin import installed_plugins
+from tests.document_pages import ROOT, read_commands, read_steps
+
+README = ROOT / "plugins" / "arroyo-filesystem" / "README.md"
 
 PIPELINE = """
 name: copy
@@ -93,9 +101,39 @@ def test_a_written_folder_is_a_source_of_the_next_pipeline(files: Any, tmp_path:
     assert files.read(tmp_path).equals(table)
 
 
-def test_the_pipeline_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    readme = (Path(__file__).parent.parent / "README.md").read_text()
-    nodes = "".join(part.split("```")[0] for part in readme.split("```yaml\n")[1:])
+def run(line: str) -> str:
+    """What a command prints, to stdout and stderr together."""
+    name, *arguments = shlex.split(line)
+    assert name == "arroyo", line
+    if arguments[0] == "run":
+        arguments.append("--in-process")
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+        assert main(arguments) == 0, printed.getvalue()
+    return printed.getvalue()
+
+
+def test_the_pipeline_of_the_readme_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    commands = []
+    for step in read_steps(README):
+        if step.name is not None:
+            (tmp_path / step.name).write_text(step.text, encoding="utf-8")
+        elif step.kind == "console":
+            for command in read_commands(step.text):
+                commands.append(command.line)
+                command.check(run(command.line))
+        elif step.kind == "python":
+            exec(compile(step.text, "README.md", "exec"), names)
+    assert len(commands) == 1
+    assert all(
+        re.fullmatch(r"orders_\d{8}T\d{6}Z_[0-9a-f]{32}\.parquet", path.name) for path in Path("out").glob("p*/*")
+    )
+
+
+def test_the_settings_of_the_readme_run_as_a_pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = "".join(step.text for step in read_steps(README) if step.kind == "yaml" and step.name is None)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "orders").mkdir()
     (tmp_path / "orders" / "a.csv").write_text(

@@ -17,9 +17,10 @@ from pathlib import Path
 
 from arroyo_core.api import TaskInfo
 from arroyo_core.errors import Domain, RetryHint, StateError, naming_path
+from arroyo_filesystem.compacted import Records
 from arroyo_filesystem.confinement import check_files
 from arroyo_filesystem.location import Location, make_folder, sync_folder
-from arroyo_filesystem.manifests import MANIFEST_FOLDER, Manifest, derive_manifest, encode_manifest
+from arroyo_filesystem.manifests import Manifest, derive_manifest, encode_manifest
 from arroyo_filesystem.object_stores import is_object_store
 from arroyo_filesystem.staging import STAGING_FOLDER, StagedFile, decode_files, operator_folder
 
@@ -73,20 +74,21 @@ def put_manifest(location: Location, manifest: Manifest, *, folder: str) -> None
     Again, to the same effect, where a commit is repeated. Another driver may commit the same epoch at the same time,
     and sweep what is staged here: a manifest follows from the checkpoint, so it is written once more.
     """
+    content = encode_manifest(manifest)
     for _ in range(MANIFEST_ATTEMPTS - 1):
         with contextlib.suppress(FileNotFoundError, LostFileError):
-            _write_manifest(location, manifest, folder=folder)
+            put_whole(location, manifest.path, content, draft=f"{folder}/{uuid.uuid4().hex}.manifest")
             return
-    _write_manifest(location, manifest, folder=folder)
+    put_whole(location, manifest.path, content, draft=f"{folder}/{uuid.uuid4().hex}.manifest")
 
 
-def _write_manifest(location: Location, manifest: Manifest, *, folder: str) -> None:
-    content, name = encode_manifest(manifest), manifest.path
+def put_whole(location: Location, name: str, content: bytes, *, draft: str) -> None:
+    """Write a file that appears whole and lasts, or replaces one; it may be written as `draft` first."""
     if not location.is_local and is_object_store(location.fs):
         with closing(location.fs.open(location.child(name), "wb")) as stream:
             stream.write(content)
         return
-    staged = StagedFile(f"{folder}/{uuid.uuid4().hex}.manifest", name, manifest.rows, len(content))
+    staged = StagedFile(draft, name, 0, len(content))
     path = location.child(staged.staged)
     if location.is_local:
         make_folder(Path(path).parent)
@@ -95,9 +97,9 @@ def _write_manifest(location: Location, manifest: Manifest, *, folder: str) -> N
             file.flush()
             os.fsync(file.fileno())
         _move_local(location, staged)
-        sync_folder(location.child(MANIFEST_FOLDER))
+        sync_folder(location.child(name.rpartition("/")[0]))
         return
-    for parent in (path.rpartition("/")[0], location.child(MANIFEST_FOLDER)):
+    for parent in (path.rpartition("/")[0], location.child(name).rpartition("/")[0]):
         location.fs.makedirs(parent, exist_ok=True)
     with closing(location.fs.open(path, "wb")) as stream:
         stream.write(content)
@@ -128,8 +130,7 @@ def sweep(location: Location, folder: str, epoch: int) -> None:
     Later epochs are left alone, and so is every other operator and job.
     """
     mine = location.child(folder)
-    if location.is_local and os.path.realpath(mine) != os.path.join(os.path.realpath(location.path), folder):  # noqa: PTH118
-        # By a link: what is there may be anybody's.
+    if not is_own_folder(location, folder):
         return
     try:
         found = location.fs.ls(mine, detail=False)
@@ -145,6 +146,13 @@ def sweep(location: Location, folder: str, epoch: int) -> None:
             # Not empty: another epoch, operator or job stages there. Gone: somebody else was as tidy.
             with contextlib.suppress(OSError):
                 Path(path).rmdir()
+
+
+def is_own_folder(location: Location, folder: str) -> bool:
+    """Whether a folder is where its name says; behind a link, what is there may be anybody's."""
+    if not location.is_local:
+        return True
+    return os.path.realpath(location.child(folder)) == os.path.join(os.path.realpath(location.path), folder)  # noqa: PTH118
 
 
 def _remove_folder(location: Location, path: str) -> None:
@@ -165,7 +173,7 @@ def _move_local(location: Location, file: StagedFile) -> None:
     try:
         staged.replace(final)
     except FileNotFoundError:
-        if not final.exists():
+        if not final.exists() and not _is_replaced(location, file):
             raise _lost(location, file) from None
 
 
@@ -181,7 +189,7 @@ def _move_remote(location: Location, file: StagedFile) -> None:
             fs.makedirs(final.rpartition("/")[0], exist_ok=True)
             fs.mv(staged, final)
     except FileNotFoundError:
-        if not fs.exists(final):
+        if not fs.exists(final) and not _is_replaced(location, file):
             raise _lost(location, file) from None
     except FileExistsError:
         # Some stores do not move onto a file. What is whole is in its place, and the staged file is swept.
@@ -194,6 +202,11 @@ def _folders(name: str) -> list[str]:
     """The folders from the file's own up to the sink's, whose entries a move may have changed."""
     parts = name.split("/")[:-1]
     return ["/".join(parts[:depth]) for depth in range(len(parts) + 1)]
+
+
+def _is_replaced(location: Location, file: StagedFile) -> bool:
+    """Whether a file was committed before, and its rows are in a larger one since."""
+    return file.final in Records.read(location).replaced
 
 
 def _lost(location: Location, file: StagedFile) -> LostFileError:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from arroyo_core.api import TaskInfo
 from arroyo_core.api.confined import check_local_file, check_local_folder, check_relative
 from arroyo_core.errors import UnsafePathError
+from arroyo_filesystem.compacted import COMPACTED_FOLDER
 from arroyo_filesystem.location import Location
 from arroyo_filesystem.manifests import MANIFEST_FOLDER
 from arroyo_filesystem.staging import STAGING_FOLDER, StagedFile
@@ -19,9 +20,8 @@ from arroyo_filesystem.staging import STAGING_FOLDER, StagedFile
 #: Folders of many partition columns are long; no filesystem takes more.
 MAX_NAME_LENGTH = 4096
 _STAGED_NAME = re.compile(r"(?P<subtask>[0-9]+)-(?P<unique>[0-9a-f]{32})\.(?P<extension>[^/]+)")
-_FINAL_NAME = re.compile(
-    r"[a-z]+-[0-9]{5,}-(?P<subtask>[0-9]{3,})-[0-9]+-(?P<unique>[0-9a-f]{8})\.(?P<extension>[^/]+)"
-)
+#: A pattern of the config makes it, which may be another one now; what is random is in all of them.
+_FINAL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.=,~%-]*")
 
 
 def check_files(location: Location, files: Iterable[StagedFile], task_info: TaskInfo) -> None:
@@ -50,12 +50,13 @@ def _check_names(file: StagedFile, own: re.Pattern[str]) -> None:
     staged = _STAGED_NAME.fullmatch(name)
     if staged is None or not own.fullmatch(folder):
         raise UnsafePathError(f"{file.staged!r} is not in the operator's own staging folder")
-    final = _FINAL_NAME.fullmatch(file.final.rpartition("/")[2])
-    if final is None or _identity(final) != _identity(staged):
+    if not _is_name_of(file.final.rpartition("/")[2], staged):
         raise UnsafePathError(f"{file.final!r} is not the name of what is staged as {file.staged!r}")
-    if file.final.partition("/")[0] in (STAGING_FOLDER, MANIFEST_FOLDER):
+    if file.final.partition("/")[0] in (STAGING_FOLDER, MANIFEST_FOLDER, COMPACTED_FOLDER):
         raise UnsafePathError(f"{file.final!r} is not a name of output")
 
 
-def _identity(name: re.Match[str]) -> tuple[int, str, str]:
-    return int(name["subtask"]), name["unique"][:8], name["extension"]
+def _is_name_of(final: str, staged: re.Match[str]) -> bool:
+    ending = f".{staged['extension']}"
+    name = final.removesuffix(ending)
+    return final.endswith(ending) and bool(_FINAL_NAME.fullmatch(name)) and staged["unique"][:8] in name

@@ -14,6 +14,7 @@ from arroyo_formats.bad_data import COUNTER, as_text, shown
 
 from arroyo_core.api import SourceContext, dead_letters
 from arroyo_core.errors import DataError, naming_path
+from arroyo_filesystem.file_names import FileNames
 from arroyo_filesystem.source_settings import SourceSettings
 from arroyo_filesystem.staging import StagedStream, Staging, encode_files
 
@@ -26,6 +27,8 @@ class BadLines:
         self._ctx = ctx
         self._stream: StagedStream | None = None
         self._rows = 0
+        #: How many parts of files were not read to their end.
+        self.damages = 0
 
     def add(self, bad: BadRow) -> None:
         """Take one bad line; raises `DataError` where the policy is to fail."""
@@ -51,6 +54,7 @@ class BadLines:
         except DamagedFileError as error:
             if self._settings.bad_data is BadData.FAIL:
                 raise
+            self.damages += 1
             self._ctx.count(COUNTER)
             if self._settings.bad_data is BadData.DEAD_LETTER:
                 self._rows += 1
@@ -78,8 +82,8 @@ class BadLines:
                 raise AssertionError("a policy of dead letters has a folder")
             ctx = self._ctx
             state_id = ctx.table_manager.state_id
-            staging = Staging(self._settings.dead_letter, ctx.task_info, ctx.epoch, state_id=state_id)
-            self._stream = staging.begin(prefix="bad", extension="jsonl")
+            staging = Staging(self._settings.dead_letter, ctx.task_info, ctx.epoch, ctx.clock, state_id=state_id)
+            self._stream = staging.begin(FileNames(prefix="bad"), extension="jsonl")
         record = {
             "file": bad.file,
             **({} if bad.line is None else {"line": bad.line}),

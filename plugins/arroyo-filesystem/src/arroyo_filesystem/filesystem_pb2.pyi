@@ -18,14 +18,44 @@ class Column(_message.Message):
     def __init__(self, name: _Optional[str] = ..., type: _Optional[str] = ...) -> None: ...
 
 class ListedFile(_message.Message):
-    __slots__ = ("path", "size", "version")
+    __slots__ = ("path", "size", "version", "modified", "identity")
     PATH_FIELD_NUMBER: _ClassVar[int]
     SIZE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    MODIFIED_FIELD_NUMBER: _ClassVar[int]
+    IDENTITY_FIELD_NUMBER: _ClassVar[int]
     path: str
     size: int
     version: str
-    def __init__(self, path: _Optional[str] = ..., size: _Optional[int] = ..., version: _Optional[str] = ...) -> None: ...
+    modified: int
+    identity: str
+    def __init__(self, path: _Optional[str] = ..., size: _Optional[int] = ..., version: _Optional[str] = ..., modified: _Optional[int] = ..., identity: _Optional[str] = ...) -> None: ...
+
+class Watch(_message.Message):
+    __slots__ = ()
+    class Order(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        name: _ClassVar[Watch.Order]
+        time: _ClassVar[Watch.Order]
+    name: Watch.Order
+    time: Watch.Order
+    class Start(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        all: _ClassVar[Watch.Start]
+        new: _ClassVar[Watch.Start]
+    all: Watch.Start
+    new: Watch.Start
+    class Until(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        now: _ClassVar[Watch.Until]
+    now: Watch.Until
+    class AfterCommit(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        archive: _ClassVar[Watch.AfterCommit]
+        delete: _ClassVar[Watch.AfterCommit]
+    archive: Watch.AfterCommit
+    delete: Watch.AfterCommit
+    def __init__(self) -> None: ...
 
 class BadData(_message.Message):
     __slots__ = ()
@@ -40,7 +70,7 @@ class BadData(_message.Message):
     def __init__(self) -> None: ...
 
 class SourceConfig(_message.Message):
-    __slots__ = ("path", "format", "event_time_field", "schema", "bad_data", "dead_letter", "columns", "batch_rows", "storage_options", "csv", "split_size", "primary_key", "watch", "files")
+    __slots__ = ("path", "format", "event_time_field", "schema", "bad_data", "dead_letter", "columns", "batch_rows", "storage_options", "csv", "split_size", "primary_key", "watch", "order", "start", "lateness", "max_remembered_files", "until", "after_commit", "archive_path", "grow", "predicate", "files", "is_listed")
     class StorageOptionsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -61,7 +91,17 @@ class SourceConfig(_message.Message):
     SPLIT_SIZE_FIELD_NUMBER: _ClassVar[int]
     PRIMARY_KEY_FIELD_NUMBER: _ClassVar[int]
     WATCH_FIELD_NUMBER: _ClassVar[int]
+    ORDER_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    LATENESS_FIELD_NUMBER: _ClassVar[int]
+    MAX_REMEMBERED_FILES_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    AFTER_COMMIT_FIELD_NUMBER: _ClassVar[int]
+    ARCHIVE_PATH_FIELD_NUMBER: _ClassVar[int]
+    GROW_FIELD_NUMBER: _ClassVar[int]
+    PREDICATE_FIELD_NUMBER: _ClassVar[int]
     FILES_FIELD_NUMBER: _ClassVar[int]
+    IS_LISTED_FIELD_NUMBER: _ClassVar[int]
     path: str
     format: _struct_pb2.Value
     event_time_field: str
@@ -75,8 +115,18 @@ class SourceConfig(_message.Message):
     split_size: int
     primary_key: _containers.RepeatedScalarFieldContainer[str]
     watch: int
+    order: str
+    start: str
+    lateness: int
+    max_remembered_files: int
+    until: str
+    after_commit: str
+    archive_path: str
+    grow: bool
+    predicate: str
     files: _containers.RepeatedCompositeFieldContainer[ListedFile]
-    def __init__(self, path: _Optional[str] = ..., format: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., event_time_field: _Optional[str] = ..., schema: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., bad_data: _Optional[str] = ..., dead_letter: _Optional[str] = ..., columns: _Optional[_Iterable[str]] = ..., batch_rows: _Optional[int] = ..., storage_options: _Optional[_Mapping[str, str]] = ..., csv: _Optional[_Union[CsvOptions, _Mapping]] = ..., split_size: _Optional[int] = ..., primary_key: _Optional[_Iterable[str]] = ..., watch: _Optional[int] = ..., files: _Optional[_Iterable[_Union[ListedFile, _Mapping]]] = ...) -> None: ...
+    is_listed: bool
+    def __init__(self, path: _Optional[str] = ..., format: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., event_time_field: _Optional[str] = ..., schema: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., bad_data: _Optional[str] = ..., dead_letter: _Optional[str] = ..., columns: _Optional[_Iterable[str]] = ..., batch_rows: _Optional[int] = ..., storage_options: _Optional[_Mapping[str, str]] = ..., csv: _Optional[_Union[CsvOptions, _Mapping]] = ..., split_size: _Optional[int] = ..., primary_key: _Optional[_Iterable[str]] = ..., watch: _Optional[int] = ..., order: _Optional[str] = ..., start: _Optional[str] = ..., lateness: _Optional[int] = ..., max_remembered_files: _Optional[int] = ..., until: _Optional[str] = ..., after_commit: _Optional[str] = ..., archive_path: _Optional[str] = ..., grow: bool = ..., predicate: _Optional[str] = ..., files: _Optional[_Iterable[_Union[ListedFile, _Mapping]]] = ..., is_listed: bool = ...) -> None: ...
 
 class CsvOptions(_message.Message):
     __slots__ = ("delimiter", "no_header", "newlines_in_values")
@@ -86,7 +136,7 @@ class CsvOptions(_message.Message):
     delimiter: str
     no_header: bool
     newlines_in_values: bool
-    def __init__(self, delimiter: _Optional[str] = ..., no_header: _Optional[bool] = ..., newlines_in_values: _Optional[bool] = ...) -> None: ...
+    def __init__(self, delimiter: _Optional[str] = ..., no_header: bool = ..., newlines_in_values: bool = ...) -> None: ...
 
 class BadPartitions(_message.Message):
     __slots__ = ()
@@ -99,7 +149,7 @@ class BadPartitions(_message.Message):
     def __init__(self) -> None: ...
 
 class SinkConfig(_message.Message):
-    __slots__ = ("path", "format", "partition_by", "max_file_size", "compression", "if_exists", "max_open_files", "storage_options", "delimiter", "updating", "bad_partitions", "max_partitions")
+    __slots__ = ("path", "format", "partition_by", "max_file_size", "compression", "if_exists", "max_open_files", "storage_options", "delimiter", "updating", "bad_partitions", "max_partitions", "max_file_rows", "min_file_size", "max_hold", "sort_by", "file_prefix", "close_at_watermark", "file_name")
     class Compression(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         none: _ClassVar[SinkConfig.Compression]
@@ -143,6 +193,13 @@ class SinkConfig(_message.Message):
     UPDATING_FIELD_NUMBER: _ClassVar[int]
     BAD_PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     MAX_PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    MAX_FILE_ROWS_FIELD_NUMBER: _ClassVar[int]
+    MIN_FILE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    MAX_HOLD_FIELD_NUMBER: _ClassVar[int]
+    SORT_BY_FIELD_NUMBER: _ClassVar[int]
+    FILE_PREFIX_FIELD_NUMBER: _ClassVar[int]
+    CLOSE_AT_WATERMARK_FIELD_NUMBER: _ClassVar[int]
+    FILE_NAME_FIELD_NUMBER: _ClassVar[int]
     path: str
     format: _struct_pb2.Value
     partition_by: _containers.RepeatedScalarFieldContainer[str]
@@ -155,4 +212,11 @@ class SinkConfig(_message.Message):
     updating: str
     bad_partitions: str
     max_partitions: int
-    def __init__(self, path: _Optional[str] = ..., format: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., partition_by: _Optional[_Iterable[str]] = ..., max_file_size: _Optional[int] = ..., compression: _Optional[str] = ..., if_exists: _Optional[str] = ..., max_open_files: _Optional[int] = ..., storage_options: _Optional[_Mapping[str, str]] = ..., delimiter: _Optional[str] = ..., updating: _Optional[str] = ..., bad_partitions: _Optional[str] = ..., max_partitions: _Optional[int] = ...) -> None: ...
+    max_file_rows: int
+    min_file_size: int
+    max_hold: int
+    sort_by: _containers.RepeatedScalarFieldContainer[str]
+    file_prefix: str
+    close_at_watermark: bool
+    file_name: str
+    def __init__(self, path: _Optional[str] = ..., format: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., partition_by: _Optional[_Iterable[str]] = ..., max_file_size: _Optional[int] = ..., compression: _Optional[str] = ..., if_exists: _Optional[str] = ..., max_open_files: _Optional[int] = ..., storage_options: _Optional[_Mapping[str, str]] = ..., delimiter: _Optional[str] = ..., updating: _Optional[str] = ..., bad_partitions: _Optional[str] = ..., max_partitions: _Optional[int] = ..., max_file_rows: _Optional[int] = ..., min_file_size: _Optional[int] = ..., max_hold: _Optional[int] = ..., sort_by: _Optional[_Iterable[str]] = ..., file_prefix: _Optional[str] = ..., close_at_watermark: bool = ..., file_name: _Optional[str] = ...) -> None: ...

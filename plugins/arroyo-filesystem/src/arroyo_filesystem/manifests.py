@@ -13,14 +13,27 @@ whoever writes one writes the same bytes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
 from arroyo_core.api import TaskInfo
+from arroyo_core.api.confined import check_relative
+from arroyo_core.errors import Domain, RetryHint, StateError, UnsafePathError
+from arroyo_filesystem.location import Location
 from arroyo_filesystem.staging import StagedFile
 
 MANIFEST_FOLDER = "_committed"
 BEGUN, COMPLETE = "begun", "json"
+#: Files of an object store that are read at the same time.
+PARALLEL_READS = 16
+
+
+class DamagedManifestError(StateError):
+    """A manifest is not what a sink wrote; no retry helps."""
+
+    domain = Domain.EXTERNAL
+    retry = RetryHint.NO_RETRY
 
 
 class ManifestFile(msgspec.Struct, frozen=True):
@@ -46,10 +59,14 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[ManifestFile, ...]
 
     @property
+    def owner(self) -> str:
+        """Who wrote it, as the name begins."""
+        return f"{self.job}.{self.node}.{self.state_id}"
+
+    @property
     def path(self) -> str:
         """Relative to the folder of the sink."""
-        name = f"{self.job}.{self.node}.{self.state_id}-{self.epoch:08}"
-        return f"{MANIFEST_FOLDER}/{name}.{COMPLETE if self.complete else BEGUN}"
+        return f"{MANIFEST_FOLDER}/{self.owner}-{self.epoch:08}.{COMPLETE if self.complete else BEGUN}"
 
     def completed(self) -> Manifest:
         return msgspec.structs.replace(self, complete=True)
@@ -58,6 +75,30 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 def encode_manifest(manifest: Manifest) -> bytes:
     """One line of JSON, which every reader of JSON lines takes, too."""
     return msgspec.json.encode(manifest) + b"\n"
+
+
+def read_manifests(location: Location) -> list[Manifest]:
+    """Of all epochs that are complete; raises `DamagedManifestError` naming one that is not whole."""
+    location.fs.invalidate_cache()
+    try:
+        found = location.fs.ls(location.child(MANIFEST_FOLDER), detail=False)
+    except FileNotFoundError:
+        return []
+    names = sorted(str(path).rpartition("/")[2] for path in found)
+    with ThreadPoolExecutor(PARALLEL_READS) as pool:
+        return list(pool.map(lambda name: _read(location, name), (name for name in names if name.endswith(COMPLETE))))
+
+
+def _read(location: Location, name: str) -> Manifest:
+    with location.fs.open(location.child(f"{MANIFEST_FOLDER}/{name}"), "rb") as stream:
+        content = stream.read()
+    try:
+        manifest = msgspec.json.decode(content, type=Manifest)
+        for file in manifest.files:
+            check_relative(file.path)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, UnsafePathError) as error:
+        raise DamagedManifestError(f"{name!r} in {location.url!r} is not a manifest: {error}") from error
+    return manifest
 
 
 def derive_manifest(files: Sequence[StagedFile], task_info: TaskInfo, epoch: int, *, state_id: str) -> Manifest:

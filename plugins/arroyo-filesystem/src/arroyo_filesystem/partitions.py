@@ -5,6 +5,7 @@ Folders are named as Hive does, `column=value`, with whatever could harm a path 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
@@ -19,6 +20,9 @@ from arroyo_filesystem.location import Location
 from arroyo_filesystem.object_stores import is_object_store
 
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
+#: Parts of a time that name folders, and how many characters of `2026-01-31T23:59` they are.
+TIME_UNITS = {"year": 4, "month": 7, "day": 10, "hour": 13}
+_TIME = re.compile(rf"({'|'.join(TIME_UNITS)})\((.+)\)")
 #: The longest name of one folder or file, and the longest path, that filesystems take.
 MAX_COMPONENT_BYTES, MAX_PATH_BYTES = 255, 4095
 #: Object stores have whole names only, which are keys.
@@ -36,17 +40,22 @@ class NameLimits:
     component: int
     #: Of all folders together, below that place.
     folders: int
+    #: Whether a file has the names of its folders in its own.
+    repeats_folder: bool = False
 
     @classmethod
-    def of(cls, location: Location) -> NameLimits:
+    def of(cls, location: Location, *, repeats_folder: bool = False) -> NameLimits:
         if not location.is_local and is_object_store(location.fs):
             # The bucket is in the path, and not in the key.
             key = location.path.partition("/")[2]
-            return cls(MAX_KEY_BYTES, MAX_KEY_BYTES - len(key.encode()) - FILE_NAME_BYTES)
-        return cls(MAX_COMPONENT_BYTES, MAX_PATH_BYTES - len(location.path.encode()) - FILE_NAME_BYTES)
+            return cls(MAX_KEY_BYTES, MAX_KEY_BYTES - len(key.encode()) - FILE_NAME_BYTES, repeats_folder)
+        path_bytes = len(location.path.encode())
+        return cls(MAX_COMPONENT_BYTES, MAX_PATH_BYTES - path_bytes - FILE_NAME_BYTES, repeats_folder)
 
     def problem(self, folder: str) -> str | None:
         """Why files cannot be in this folder; None where they can."""
+        if self.repeats_folder and (problem := self._problem_of_repeating(folder)):
+            return problem
         if len(folder) <= min(self.component, self.folders):
             return None
         for part in folder.split("/"):
@@ -62,19 +71,43 @@ class NameLimits:
             return None
         return f"the folders of one row have names of {len(folder)} bytes, {self.folders} are allowed there"
 
+    def _problem_of_repeating(self, folder: str) -> str | None:
+        allowed = min(self.component - FILE_NAME_BYTES, self.folders // 2)
+        if len(folder) <= allowed:
+            return None
+        return (
+            f"{{partition}} of file_name repeats the folders of one row, whose names have {len(folder)} bytes; "
+            f"{allowed} are allowed there"
+        )
+
+
+def longest_name(location: Location, folder: str) -> int:
+    """How many bytes the name of a file may have in a folder below that of a sink."""
+    below = len(f"{folder}/".encode()) if folder else 0
+    if not location.is_local and is_object_store(location.fs):
+        key = location.path.partition("/")[2]
+        return MAX_KEY_BYTES - len(f"{key}/".encode()) - below
+    return min(MAX_COMPONENT_BYTES, MAX_PATH_BYTES - len(f"{location.path}/".encode()) - below)
+
 
 def check_partitions(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
     """The schema of the files, without the partition columns; raises `ConfigError`."""
-    for index, name in enumerate(columns):
+    names = []
+    for index, written in enumerate(columns):
         place = f"partition_by[{index}]"
+        time = _time_of(written, schema)
+        name = written if time is None else time.column
         if name not in schema.names:
-            raise ConfigError(f"no column {name!r}", field=place, value=name, allowed=schema.names)
-        if name in columns[:index]:
-            raise ConfigError(f"column {name!r} is named twice", field=place, value=name)
+            raise ConfigError(f"no column {name!r}", field=place, value=written, allowed=schema.names)
         kind = schema.field(name).type
-        if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        if time is not None:
+            _check_time(time, schema, place=place, written=written)
+        elif pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
             raise ConfigError(f"column {name!r} is {kind}: its values cannot name folders", field=place, value=name)
-    rest = pa.schema([field for field in schema if field.name not in columns])
+        names.append(written if time is None else time.name)
+        if names[-1] in names[:-1]:
+            raise ConfigError(f"column {written!r} is named twice", field=place, value=written)
+    rest = pa.schema([field for field in schema if field.name not in names])
     if not rest.names:
         raise ConfigError("a file must keep at least one column", field="partition_by", value=list(columns))
     return rest
@@ -85,6 +118,7 @@ def partition(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[s
     if not columns:
         yield "", batch
         return
+    batch, columns = _with_times(batch, columns)
     codes = np.zeros(batch.num_rows, dtype=np.int64)
     folders: list[list[str]] = []
     for name in columns:
@@ -102,6 +136,56 @@ def partition(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[s
     starts = np.searchsorted(codes[order], np.arange(len(folders[0]) + 1))
     for code, folder in enumerate(folders[0]):
         yield folder, rest.take(pa.array(order[starts[code] : starts[code + 1]]))
+
+
+def time_columns(schema: pa.Schema, columns: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Of columns that name folders, those that are parts of times: by name, the part, and the column it is of."""
+    times = (_time_of(written, schema) for written in columns)
+    return {time.name: (time.unit, time.column) for time in times if time is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class _Time:
+    """A part of the time in a column, such as `hour(at)`, as a column of its own."""
+
+    unit: str
+    column: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.column}_{self.unit}"
+
+    def values(self, batch: pa.RecordBatch) -> pa.Array:
+        return pc.utf8_slice_codeunits(_text(batch.column(self.column)), 0, TIME_UNITS[self.unit])
+
+
+def _time_of(written: str, schema: pa.Schema) -> _Time | None:
+    found = _TIME.fullmatch(written)
+    # A column that is called so is meant.
+    return _Time(found[1], found[2]) if found and written not in schema.names else None
+
+
+def _check_time(time: _Time, schema: pa.Schema, *, place: str, written: str) -> None:
+    kind = schema.field(time.column).type
+    if not pa.types.is_timestamp(kind) and not (pa.types.is_date(kind) and time.unit != "hour"):
+        raise ConfigError(f"column {time.column!r} is {kind}, which has no {time.unit}", field=place, value=written)
+    if time.name in schema.names:
+        raise ConfigError(
+            f"folders of {written} are called {time.name!r}, and so is a column: rename it before the sink",
+            field=place,
+            value=written,
+        )
+
+
+def _with_times(batch: pa.RecordBatch, columns: Sequence[str]) -> tuple[pa.RecordBatch, list[str]]:
+    """The batch with columns for parts of times, and the names of all columns of partitions."""
+    names = []
+    for written in columns:
+        time = _time_of(written, batch.schema)
+        if time is not None:
+            batch = batch.append_column(time.name, time.values(batch))
+        names.append(written if time is None else time.name)
+    return batch, names
 
 
 def _joined(folders: list[list[str]], present: np.ndarray) -> list[str]:

@@ -1,10 +1,15 @@
-"""Registers `filesystem.source` and `filesystem.sink`; everything heavy is imported when one is made."""
+"""Registers the operators, and `arroyo files`; everything heavy is imported when one is made."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from arroyo_core.api import ConstructedOperator, OperatorConstructor, Registry
 from arroyo_core.plugin import hookimpl
 from arroyo_filesystem.filesystem_pb2 import SinkConfig, SourceConfig
+
+if TYPE_CHECKING:
+    from arroyo_core.cli.commands import Commands
 
 
 class SourceConstructor(OperatorConstructor[SourceConfig]):
@@ -52,3 +57,11 @@ class SinkConstructor(OperatorConstructor[SinkConfig]):
 def arroyo_register(registry: Registry) -> None:
     registry.add("filesystem.source", SourceConstructor())
     registry.add("filesystem.sink", SinkConstructor())
+
+
+@hookimpl
+def arroyo_add_command(commands: Commands) -> None:
+    # Imported here: executors load plugins too, and need no commands.
+    from arroyo_filesystem.commands.command import add_command
+
+    add_command(commands)

@@ -2,14 +2,16 @@
 
 The table `f` is read by all subtasks, and written by subtask 0:
 
-- `plan`: the `SplitPlan` of the first epoch, with the files that were found since;
-- `looked`: when it was last looked for new files, in microseconds.
+- `plan`: the `SplitPlan` of the first epoch;
+- `looked`: when it was last looked for new files, in microseconds;
+- of a source with `watch`, what `arroyo_filesystem.window` says, and no plan.
 
 Of the table `s` a subtask reads and writes its own keys only:
 
 - `seen-{subtask}`: the fingerprint of the plan that this subtask made in the first epoch;
 - `done-{subtask}`: which of the subtask's splits are finished, as ranges of places among them;
-- `{number}`: the position in a split that is begun.
+- `{number}`: the position in a split that is begun;
+- `missed-{number}`: since when the file of a split is gone, where a watch may find it under another name.
 
 When the parallelism changes, the splits are dealt again, and each subtask looks through what all former ones had done.
 Checkpoints of versions that had but one table keep everything in `f`: `done` as ranges of numbers of splits, and
@@ -21,11 +23,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import msgspec
 from arroyo_formats import file_formats
 
-from arroyo_core.api import StateTables, TaskInfo
+from arroyo_core.api import GlobalKeyedState, StateTables, TaskInfo
 from arroyo_core.state import IncompatibleCheckpointError
 from arroyo_filesystem.location import Login, without_login
 from arroyo_filesystem.splits import SplitPlan, deal, merge_ranges
@@ -36,7 +39,7 @@ SPLITS_TABLE = "s"
 FINISHED = -1
 
 _LOGIN = re.compile(rb"://[^/]*@")
-_PLAN, _LOOKED, _DONE, _SEEN = "plan", "looked", "done", "seen"
+_PLAN, _LOOKED, _DONE, _SEEN, _MISSED = "plan", "looked", "done", "seen", "missed"
 
 
 class Done(msgspec.Struct, frozen=True, array_like=True):
@@ -51,6 +54,10 @@ class Done(msgspec.Struct, frozen=True, array_like=True):
         for start, stop in self.ranges:
             step = self.parallelism
             yield range(self.task_index + start * step, self.task_index + stop * step, step)
+
+    def has(self, number: int) -> bool:
+        place, rest = divmod(number - self.task_index, self.parallelism)
+        return rest == 0 and any(start <= place < stop for start, stop in self.ranges)
 
 
 class Progress:
@@ -83,7 +90,7 @@ class Progress:
         if encoded is None:
             return None
         plan = msgspec.msgpack.decode(encoded, type=SplitPlan)
-        if plan.is_recorded and _unit(plan.format) != _unit(kind):
+        if plan.is_recorded and positions_unit(plan.format) != positions_unit(kind):
             raise IncompatibleCheckpointError(
                 f"positions in {plan.format} files say nothing about {kind} files, so the source cannot go on from "
                 "them: give its node another id, and it reads from the beginning"
@@ -94,34 +101,58 @@ class Progress:
                 f"{without_login(url)!r}: "
                 "give the job another name to start afresh"
             )
-        fingerprint = plan.first or _fingerprint(encoded)
-        for key, seen in {**self._plan.get_all(), **self._splits.get_restored()}.items():
-            name, _, subtask = key.partition("-")
-            if name == _SEEN and seen != fingerprint:
-                raise IncompatibleCheckpointError(
-                    f"the files of {without_login(url)!r} changed while the job started: subtasks 0 and {subtask} "
-                    "saw different ones; start the job afresh"
-                )
+        seen = plan.first or fingerprint(encoded)
+        self.check_seen(seen)
         if _LOGIN.search(encoded):
             # Former versions kept it.
-            plan = msgspec.structs.replace(plan, first=fingerprint)
-            self.extend_plan(plan)
+            plan = msgspec.structs.replace(plan, first=seen)
+            if self.is_first:
+                self._plan.insert(_PLAN, _encode(plan))
         return _with_paths(plan, self._login.put_into) if self._login.user else plan
+
+    def check_seen(self, first: str) -> None:
+        """Raise `IncompatibleCheckpointError` if a subtask began with others than the files of this fingerprint."""
+        for key, seen in {**self._plan.get_all(), **self._splits.get_restored()}.items():
+            name, _, subtask = key.partition("-")
+            if name == _SEEN and seen != first:
+                raise IncompatibleCheckpointError(
+                    f"the files of operator {self._task.operator_id!r} changed while the job started: subtasks 0 and "
+                    f"{subtask} saw different ones; start the job afresh"
+                )
+
+    def note_seen(self, first: str) -> None:
+        """The fingerprint of the files that this subtask began with."""
+        self._splits.insert(f"{_SEEN}-{self._task.task_index}", first)
 
     def store_plan(self, plan: SplitPlan) -> None:
         """Keep the plan of the first epoch."""
         encoded = _encode(plan)
-        self._splits.insert(f"{_SEEN}-{self._task.task_index}", _fingerprint(encoded))
-        if self._task.task_index == 0:
+        self.note_seen(fingerprint(encoded))
+        if self.is_first:
             self._plan.insert(_PLAN, encoded)
 
-    def extend_plan(self, plan: SplitPlan) -> None:
-        """Keep a stored plan with more files in it, for all subtasks of the next epoch."""
-        encoded = self._plan.get(_PLAN)
-        assert encoded is not None, "a plan is stored before it grows"
-        first = plan.first or _fingerprint(encoded)
-        if self._task.task_index == 0:
-            self._plan.insert(_PLAN, _encode(msgspec.structs.replace(plan, first=first)))
+    def plan_fingerprint(self, plan: SplitPlan) -> str:
+        """What subtasks keep of a stored plan that they began with."""
+        return plan.first or fingerprint(self._plan.get(_PLAN) or b"")
+
+    def drop_plan(self) -> None:
+        """The plan is kept otherwise from now on."""
+        self._plan.remove(_PLAN)
+
+    @property
+    def shared(self) -> GlobalKeyedState[str, Any]:
+        """The table that all subtasks read."""
+        return self._plan
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this is the subtask that plans for all."""
+        return self._task.task_index == 0
+
+    @property
+    def done(self) -> Done:
+        """What this subtask has finished."""
+        return Done(self._task.task_index, self._parallelism, tuple(self._done))
 
     def looked_us(self) -> int | None:
         """When it was last looked for new files."""
@@ -133,7 +164,11 @@ class Progress:
 
     def open_splits(self, plan: SplitPlan) -> Iterator[tuple[int, int]]:
         """Number and position of each split that this subtask still has to read, in order."""
-        count = len(plan.splits) if self._task.task_index < self._parallelism else 0
+        yield from self.open_numbers(len(plan.splits))
+
+    def open_numbers(self, count: int) -> Iterator[tuple[int, int]]:
+        """The same, of splits with numbers below `count`."""
+        count = count if self._task.task_index < self._parallelism else 0
         dealt = deal(count, task_index=self._task.task_index, parallelism=self._parallelism)
         place = 0
         for start, stop in [*self._done, (len(dealt), len(dealt))]:
@@ -149,10 +184,23 @@ class Progress:
         self._splits.remove(str(number))
         self._finish([number])
 
+    def missed_us(self, number: int) -> int | None:
+        """Since when the file of a split is gone."""
+        found: int | None = self._splits.get(f"{_MISSED}-{number}")
+        return found
+
+    def set_missed(self, number: int, since_us: int) -> None:
+        self._splits.insert(f"{_MISSED}-{number}", since_us)
+
+    def forget_missed(self, number: int) -> None:
+        """The file of a split is there."""
+        if self.missed_us(number) is not None:
+            self._splits.remove(f"{_MISSED}-{number}")
+
     def _owner(self, key: str) -> int:
         """The subtask whose key this is; subtasks that are no more have none."""
-        name, _, subtask = key.partition("-")
-        return int(subtask) if subtask else int(name) % self._parallelism
+        name, _, number = key.partition("-")
+        return int(number) if number and name != _MISSED else int(number or name) % self._parallelism
 
     def _restore(self) -> None:
         restored = self._splits.get_restored()
@@ -175,8 +223,9 @@ class Progress:
             if position != FINISHED and self._owner(str(number)) == self._task.task_index:
                 self._splits.insert(str(number), position)
         if self._task.task_index == 0:
-            for key in stored.keys() - {_PLAN, _LOOKED}:
-                self._plan.remove(key)
+            for key in stored:
+                if key.isdecimal() or key == _DONE or key.startswith(f"{_SEEN}-"):
+                    self._plan.remove(key)
         return finished
 
     def _finish(self, numbers: Iterable[int]) -> None:
@@ -200,11 +249,12 @@ def _with_paths(plan: SplitPlan, change: Callable[[str], str]) -> SplitPlan:
     return msgspec.structs.replace(plan, files=tuple(files))
 
 
-def _unit(kind: str) -> str:
+def positions_unit(kind: str) -> str:
     """What positions count: lines of text are found by bytes, whatever is in them."""
     files = file_formats().get(kind)
     return files.positions if files is not None else kind
 
 
-def _fingerprint(encoded: bytes) -> str:
+def fingerprint(encoded: bytes) -> str:
+    """Tells the files that one subtask has seen from those of another."""
     return hashlib.blake2b(encoded, digest_size=8).hexdigest()

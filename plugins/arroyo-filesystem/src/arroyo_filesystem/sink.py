@@ -15,6 +15,7 @@ from arroyo_core.api import (
     ArrowOperator,
     ArroyoSchema,
     CheckpointBarrier,
+    Dataset,
     DisplayableOperator,
     OperatorContext,
     SignalMessage,
@@ -23,11 +24,14 @@ from arroyo_core.api.updating import UPDATING_META, is_updating, split_updates, 
 from arroyo_core.errors import ConfigError, DataError
 from arroyo_core.state import global_table_config
 from arroyo_filesystem.commit import commit_epoch
+from arroyo_filesystem.folder_times import FolderTimes
+from arroyo_filesystem.held_rows import HELD_TABLE, HeldRows, sweep_held
 from arroyo_filesystem.listing import list_files
 from arroyo_filesystem.open_files import OpenFiles
 from arroyo_filesystem.partitions import NameLimits, check_partitions, partition
 from arroyo_filesystem.sink_settings import IfExists, SinkSettings, Updating
-from arroyo_filesystem.staging import Staging, encode_files
+from arroyo_filesystem.sorting import check_sort_by
+from arroyo_filesystem.staging import Staging, decode_held, encode_files
 
 if TYPE_CHECKING:
     from arroyo_core.state import TableConfig
@@ -42,6 +46,10 @@ class FilesystemSink(ArrowOperator):
     def __init__(self, settings: SinkSettings) -> None:
         self._settings = settings
         self._files: OpenFiles | None = None
+        self._staging: Staging | None = None
+        self._held: HeldRows | None = None
+        #: Whether the job ends with this epoch, or is stopped.
+        self._is_last = False
 
     def name(self) -> str:
         return "filesystem.sink"
@@ -52,6 +60,8 @@ class FilesystemSink(ArrowOperator):
         rows = self._rows(stream) if self._is_changes else self._written(stream)
         chosen = self._settings.written.format
         columns = check_partitions(rows, self._settings.partition_by)
+        check_sort_by(columns, self._settings.written.sort_by)
+        self._folder_times(stream)
         check_writable(chosen.name, chosen.files, chosen.settings, columns)
         return stream
 
@@ -62,7 +72,12 @@ class FilesystemSink(ArrowOperator):
         return True
 
     def tables(self, inputs: Sequence[ArroyoSchema]) -> dict[str, TableConfig]:
-        return dict(global_table_config(TABLE, "files to commit", uses_two_phase_commit=True))
+        tables = dict(global_table_config(TABLE, "files to commit", uses_two_phase_commit=True))
+        return tables | global_table_config(HELD_TABLE, "parts of files to come", is_partitioned=True)
+
+    def is_row_wise(self, inputs: Sequence[ArroyoSchema]) -> bool:
+        # Rows that are held come out as they are.
+        return True
 
     def state_settings(self, inputs: Sequence[ArroyoSchema]) -> Mapping[str, str]:
         # Files that wait for their commit are there, and with `if_exists: fail` that folder was found empty.
@@ -75,12 +90,34 @@ class FilesystemSink(ArrowOperator):
             fields.append(("partition_by", ", ".join(settings.partition_by)))
         return DisplayableOperator(self.name(), fields)
 
+    def datasets(self) -> Sequence[Dataset]:
+        return [Dataset.at(self._settings.location.url)]
+
     def lives_on(self) -> bool:
         return True
 
     def on_start(self, ctx: OperatorContext) -> None:
         if ctx.task_info.task_index == 0:
             self._check_empty(ctx)
+        settings = self._settings
+        self._held = HeldRows(
+            ctx.table_manager,
+            ctx.task_info,
+            settings.location,
+            self._columns(ctx),
+            min_file_bytes=settings.min_file_bytes,
+            max_hold_us=settings.max_hold_us,
+            max_open=settings.max_open_files,
+            times=self._folder_times(ctx.input_schemas[0]),
+        )
+
+    def _folder_times(self, stream: ArroyoSchema) -> FolderTimes | None:
+        """What tells when a folder is over; None where that makes no difference."""
+        return FolderTimes.of(stream, self._settings.partition_by) if self._settings.closes_at_watermark else None
+
+    def _columns(self, ctx: OperatorContext) -> pa.Schema:
+        """Those of the files."""
+        return check_partitions(self._written(ctx.input_schemas[0]), self._settings.partition_by)
 
     def _open(self, ctx: OperatorContext) -> OpenFiles:
         """The files of the epoch."""
@@ -90,18 +127,24 @@ class FilesystemSink(ArrowOperator):
 
     def _make_files(self, ctx: OperatorContext) -> OpenFiles:
         settings = self._settings
-        schema = check_partitions(self._written(ctx.input_schemas[0]), settings.partition_by)
+        self._staging = Staging(
+            settings.location, ctx.task_info, ctx.epoch, ctx.clock, state_id=ctx.table_manager.state_id
+        )
         return OpenFiles(
-            Staging(settings.location, ctx.task_info, ctx.epoch, state_id=ctx.table_manager.state_id),
+            self._staging,
             settings.written,
-            schema,
+            self._columns(ctx),
             max_file_bytes=settings.max_file_bytes,
+            max_file_rows=settings.max_file_rows,
             max_open=settings.max_open_files,
             max_folders=settings.max_partitions,
         )
 
     def process_batch(self, batch: pa.RecordBatch, ctx: OperatorContext, collector: ArrowCollector) -> None:
         files = self._open(ctx)
+        held, staging = self._held, self._staging
+        if held is None or staging is None:
+            raise AssertionError("on_start comes first")
         if self._settings.updating is Updating.APPEND_ONLY:
             batch, taken_back = split_updates(batch)
             if taken_back.num_rows:
@@ -110,25 +153,40 @@ class FilesystemSink(ArrowOperator):
             # Now, and not when the file is to get its name: then the epoch is published.
             problem = self._limits.problem(folder)
             if problem is None:
-                files.write(folder, rows)
+                if rows.num_rows:
+                    files.count_folder(folder)
+                held.write(folder, rows, files, staging, now_us=ctx.clock.now_us())
             else:
                 self._refuse(problem, rows, ctx)
 
     def handle_checkpoint(self, barrier: CheckpointBarrier, ctx: OperatorContext, collector: ArrowCollector) -> None:
-        staged = self._open(ctx).close()
-        self._files = None
-        ctx.table_manager.insert_committing_data(TABLE, encode_files(staged))
+        files, held = self._open(ctx), self._held
+        if held is None:
+            raise AssertionError("on_start comes first")
+        watermark_us = ctx.last_present_watermark()
+        held.checkpoint(files, now_us=ctx.clock.now_us(), watermark_us=watermark_us, is_last=self._is_last)
+        staged = files.close()
+        held.note_files(staged)
+        self._files = self._staging = None
+        ctx.table_manager.insert_committing_data(TABLE, encode_files(staged, held.names))
 
     def handle_commit(self, epoch: int, commit_data: Mapping[str, Mapping[int, bytes]], ctx: OperatorContext) -> None:
         staged, state_id = commit_data.get(TABLE, {}), ctx.table_manager.state_id
         commit_epoch(self._settings.location, epoch, staged, ctx.task_info, state_id=state_id, has_manifest=True)
+        held = {subtask: decode_held(data) for subtask, data in staged.items()}
+        if any(names is not None for names in held.values()):
+            kept = {subtask: names or [] for subtask, names in held.items()}
+            sweep_held(self._settings.location, ctx.task_info, epoch, kept, state_id=state_id)
 
     def on_close(
         self, final_message: SignalMessage | None, ctx: OperatorContext, collector: ArrowCollector
     ) -> SignalMessage | None:
         # After END_OF_DATA and STOP one more checkpoint follows, which ends the files.
+        self._is_last = final_message is not None
         if final_message is None and self._files is not None:
             self._files.abort()
+        if final_message is None and self._held is not None:
+            self._held.abort()
         return final_message
 
     def _refuse(self, problem: str, rows: pa.RecordBatch, ctx: OperatorContext) -> None:
@@ -140,7 +198,7 @@ class FilesystemSink(ArrowOperator):
     @cached_property
     def _limits(self) -> NameLimits:
         # Not while it is planned: then the storage may be closed.
-        return NameLimits.of(self._settings.location)
+        return NameLimits.of(self._settings.location, repeats_folder=self._settings.written.names.repeats_folder)
 
     @property
     def _is_changes(self) -> bool:

@@ -10,9 +10,13 @@ import pyarrow as pa
 from arroyo_formats import FileWriter
 
 from arroyo_core.errors import ConfigError
+from arroyo_filesystem.file_names import FileNames, check_names
 from arroyo_filesystem.filesystem_pb2 import SinkConfig
 from arroyo_filesystem.format_choice import Beside, ChosenFormat, choose_format
 from arroyo_filesystem.location import Location, absolute_path, open_location
+from arroyo_filesystem.sorting import SortedWriter, SortKey
+
+DEFAULT_HOLD_US = 300_000_000
 
 
 class IfExists(StrEnum):
@@ -39,13 +43,16 @@ class WrittenFiles:
 
     format: ChosenFormat
     compression: str
+    names: FileNames
+    sort_by: tuple[SortKey, ...] = ()
 
     @property
     def extension(self) -> str:
         return self.format.files.full_extension(self.compression)
 
     def writer(self, stream: BinaryIO, schema: pa.Schema) -> FileWriter:
-        return self.format.files.writer(self.format.settings, stream, schema, compression=self.compression)
+        writer = self.format.files.writer(self.format.settings, stream, schema, compression=self.compression)
+        return SortedWriter(writer, self.sort_by) if self.sort_by else writer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +63,13 @@ class SinkSettings:
     written: WrittenFiles
     partition_by: tuple[str, ...]
     max_file_bytes: int
+    #: None for no limit.
+    max_file_rows: int | None
+    #: Rows are held until there are so many; None where nothing is held.
+    min_file_bytes: int | None
+    max_hold_us: int
+    #: Whether what is held of a folder is shown when the watermark has passed its time.
+    closes_at_watermark: bool
     max_open_files: int
     max_partitions: int
     drops_bad_partitions: bool
@@ -85,9 +99,13 @@ def check_sink(config: SinkConfig) -> SinkSettings:
     chosen = _format(config)
     return SinkSettings(
         location=location,
-        written=WrittenFiles(chosen, _compression(config, chosen)),
+        written=WrittenFiles(chosen, _compression(config, chosen), _names(config), _sort_by(config)),
         partition_by=tuple(config.partition_by),
         max_file_bytes=_positive(config.max_file_size, "max_file_size"),
+        max_file_rows=_max_file_rows(config),
+        min_file_bytes=_min_file_bytes(config),
+        max_hold_us=_max_hold_us(config),
+        closes_at_watermark=config.close_at_watermark,
         max_open_files=_positive(config.max_open_files, "max_open_files"),
         max_partitions=_positive(config.max_partitions, "max_partitions"),
         drops_bad_partitions=_drops_bad_partitions(config),
@@ -127,6 +145,45 @@ def _updating(config: SinkConfig, chosen: ChosenFormat) -> Updating:
     if policy and chosen.is_updating:
         raise ConfigError(f"{chosen.name} files hold every change as it is", field="updating", value=config.updating)
     return policy
+
+
+def _names(config: SinkConfig) -> FileNames:
+    return check_names(config.file_prefix, config.file_name, config.partition_by)
+
+
+def _sort_by(config: SinkConfig) -> tuple[SortKey, ...]:
+    keys = tuple(SortKey.read(written) for written in config.sort_by)
+    for index, key in enumerate(keys):
+        if key.column in [other.column for other in keys[:index]]:
+            raise ConfigError(f"column {key.column!r} is named twice", field=f"sort_by[{index}]", value=key.column)
+    return keys
+
+
+def _max_file_rows(config: SinkConfig) -> int | None:
+    if config.max_file_rows < 0:
+        raise ConfigError("max_file_rows must be positive", field="max_file_rows", value=config.max_file_rows)
+    return config.max_file_rows or None
+
+
+def _min_file_bytes(config: SinkConfig) -> int | None:
+    if config.min_file_size < 0:
+        raise ConfigError("min_file_size must be positive", field="min_file_size", value=config.min_file_size)
+    if config.min_file_size > config.max_file_size:
+        raise ConfigError(
+            "min_file_size must not be above max_file_size, at which a file ends",
+            field="min_file_size",
+            value=config.min_file_size,
+        )
+    is_holding = config.min_file_size or config.HasField("max_hold") or config.close_at_watermark
+    return (config.min_file_size or config.max_file_size) if is_holding else None
+
+
+def _max_hold_us(config: SinkConfig) -> int:
+    if not config.HasField("max_hold"):
+        return DEFAULT_HOLD_US
+    if config.max_hold < 1:
+        raise ConfigError("the duration must be more than zero", field="max_hold", value=config.max_hold)
+    return config.max_hold
 
 
 def _positive(number: int, field: str) -> int:

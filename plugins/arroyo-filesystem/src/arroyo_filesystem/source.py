@@ -4,39 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from arroyo_formats import WHOLE_FILE, BadData, DamagedFileError, FileReader
+from arroyo_formats.conditions import check_columns as check_condition
 
 from arroyo_core.api import (
     ArroyoSchema,
+    Dataset,
     DisplayableOperator,
     OperatorContext,
     SourceCollector,
     SourceContext,
     SourceFinishType,
     SourceOperator,
-    Watermark,
 )
 from arroyo_core.api.policy import current_policy
-from arroyo_core.api.units import format_duration_us
 from arroyo_core.api.updating import is_updating, with_updating, without_updating
-from arroyo_core.errors import ConfigError, DataError
+from arroyo_core.errors import ConfigError
 from arroyo_core.state import global_table_config
 from arroyo_filesystem.commit import commit_epoch
 from arroyo_filesystem.dead_letters import BadLines
-from arroyo_filesystem.folder_values import (
-    fill_folder_columns,
-    folder_scalars,
-    folder_values,
-    with_folder_columns,
-)
-from arroyo_filesystem.listing import File, file_of_info
-from arroyo_filesystem.new_files import FolderWatch, warn_of_unread
-from arroyo_filesystem.progress import FINISHED, SPLITS_TABLE, TABLE, Progress
+from arroyo_filesystem.finished_files import FINISHED_TABLE, FinishedFiles
+from arroyo_filesystem.folder_values import folder_values, with_folder_columns
+from arroyo_filesystem.listing import File
+from arroyo_filesystem.new_files import Cut, warn_of_unread
+from arroyo_filesystem.progress import SPLITS_TABLE, TABLE, Progress
+from arroyo_filesystem.reading import Reading
+from arroyo_filesystem.seen_files import SEEN_TABLE
+from arroyo_filesystem.skipping import Skipping
 from arroyo_filesystem.source_settings import SourceSettings, check_columns, check_event_time, select_columns
 from arroyo_filesystem.splits import Split, SplitPlan, choose_split_bytes
+from arroyo_filesystem.watching import Watching
 
 if TYPE_CHECKING:
     from arroyo_core.state import TableConfig
@@ -59,6 +60,8 @@ class FilesystemSource(SourceOperator):
         settings = self._settings
         schema = settings.schema if settings.schema is not None else self._first_schema()
         check_columns(settings.format, schema)
+        if settings.predicate is not None:
+            check_condition(settings.predicate, schema, field="predicate")
         schema = select_columns(schema, settings.columns)
         if settings.event_time_field is not None:
             check_event_time(schema, settings.event_time_field, settings.format)
@@ -75,6 +78,10 @@ class FilesystemSource(SourceOperator):
     def tables(self) -> dict[str, TableConfig]:
         tables = dict(global_table_config(TABLE, "the splits of the files"))
         tables |= global_table_config(SPLITS_TABLE, "how far each split is read, by subtask", is_partitioned=True)
+        if self._settings.watch is not None:
+            tables |= global_table_config(SEEN_TABLE, "which files were seen", is_partitioned=True)
+            if self._settings.watch.after_commit:
+                tables |= global_table_config(FINISHED_TABLE, "files that were read", uses_two_phase_commit=True)
         if self._settings.dead_letter is not None:
             tables |= global_table_config(DEAD_LETTER_TABLE, "files of bad lines to commit", uses_two_phase_commit=True)
         return tables
@@ -86,7 +93,8 @@ class FilesystemSource(SourceOperator):
         return {"path": self._settings.location.place, "format": chosen.name, **positions}
 
     def is_committing(self) -> bool:
-        return self._settings.dead_letter is not None
+        watch = self._settings.watch
+        return self._settings.dead_letter is not None or (watch is not None and bool(watch.after_commit))
 
     def display(self) -> DisplayableOperator:
         settings = self._settings
@@ -94,26 +102,22 @@ class FilesystemSource(SourceOperator):
             ("path", settings.location.url),
             ("format", settings.format.name),
             ("files", str(len(settings.files))),
-            (
-                "new files",
-                f"every {format_duration_us(settings.watch_us)}" if settings.watch_us else "not read; set watch",
-            ),
+            ("new files", settings.watch.display() if settings.watch else "not read; set watch"),
             ("bad_data", str(settings.bad_data)),
+            *([("predicate", settings.predicate_text)] if settings.predicate_text else []),
         ]
         return DisplayableOperator(self.name(), fields)
+
+    def datasets(self) -> Sequence[Dataset]:
+        return [Dataset.at(self._settings.location.url)]
 
     def lives_on(self) -> bool:
         return True
 
     def run(self, ctx: SourceContext, collector: SourceCollector) -> SourceFinishType:
-        info = ctx.task_info
         bad_lines = BadLines(self._settings, ctx)
         try:
-            # The order of changes counts.
-            login = self._settings.location.login
-            progress = Progress(ctx.table_manager, info, is_ordered=is_updating(ctx.output_schema), login=login)
-            plan = self._plan(progress, info.parallelism, ctx)
-            finish = self._read(ctx, collector, progress=progress, plan=plan, bad_lines=bad_lines)
+            finish = self._run(ctx, collector, bad_lines)
             staged = bad_lines.close()
         except BaseException:
             bad_lines.abort()
@@ -123,82 +127,59 @@ class FilesystemSource(SourceOperator):
         return finish
 
     def handle_commit(self, epoch: int, commit_data: Mapping[str, Mapping[int, bytes]], ctx: OperatorContext) -> None:
-        if self._settings.dead_letter is not None:
+        settings = self._settings
+        if settings.dead_letter is not None:
             staged, state_id = commit_data.get(DEAD_LETTER_TABLE, {}), ctx.table_manager.state_id
-            commit_epoch(self._settings.dead_letter, epoch, staged, ctx.task_info, state_id=state_id)
+            commit_epoch(settings.dead_letter, epoch, staged, ctx.task_info, state_id=state_id)
+        if settings.watch is not None and settings.watch.after_commit:
+            finished = FinishedFiles(settings.location, settings.watch, settings.format.name)
+            finished.commit(commit_data.get(FINISHED_TABLE, {}), ctx)
 
-    def _read(
-        self,
-        ctx: SourceContext,
-        collector: SourceCollector,
-        *,
-        progress: Progress,
-        plan: SplitPlan,
-        bad_lines: BadLines,
-    ) -> SourceFinishType:
-        reader = self._reader(ctx, bad_lines)
-        chosen = self._settings.format
-        watch = self._watch(ctx.task_info.parallelism)
-        known = plan
-        if watch is not None:
-            known = watch.look(progress, known, ctx)
+    def _run(self, ctx: SourceContext, collector: SourceCollector, bad_lines: BadLines) -> SourceFinishType:
+        settings = self._settings
+        skipping = self._skipping(ctx)
+        reading = Reading(settings, self._reader(ctx, bad_lines), ctx, collector, bad_lines, skipping)
+        # The order of changes counts.
+        is_ordered, login = is_updating(ctx.output_schema), settings.location.login
+        progress = Progress(ctx.table_manager, ctx.task_info, is_ordered=is_ordered, login=login)
+        if settings.watch is not None:
+            watching = Watching(settings, settings.watch, progress, ctx, cut=self._cutter(ctx), is_ordered=is_ordered)
+            return watching.run(reading, collector)
+        plan = self._plan(progress, ctx)
         for number, begun in list(progress.open_splits(plan)):
-            message = ctx.control()
-            if message is not None:
-                return message.finish_type
             split = plan.splits[number]
-            file = plan.files[split.file]
-            self._check_unchanged(file)
-            values = folder_values(file.path, self._settings.location.path)
-            scalars = folder_scalars(ctx.output_schema.schema, values, path=file.path)
-            for batch, position in bad_lines.before_damage(reader.read(file.path, split.part, begun)):
-                if batch is not None:
-                    collector.collect(chosen.files.complete(chosen.settings, fill_folder_columns(batch, scalars)))
-                message = ctx.control()
-                if message is not None:
-                    progress.save(number, position)
-                    return message.finish_type
-            progress.save(number, FINISHED)
-        if watch is None:
-            return SourceFinishType.FINAL
-        # Nobody shall wait for the event time of rows that may never come.
-        collector.broadcast_watermark(Watermark.idle())
-        while (message := ctx.wait(watch.interval_s)) is None:
-            known = watch.look(progress, known, ctx)
-        return message.finish_type
+            finish = reading.read(plan.files[split.file], split.part, begun, partial(progress.save, number))
+            if finish is not None:
+                return finish
+        return SourceFinishType.FINAL
 
-    def _plan(self, progress: Progress, parallelism: int, ctx: SourceContext) -> SplitPlan:
+    def _plan(self, progress: Progress, ctx: SourceContext) -> SplitPlan:
         """The plan of the first epoch; what was planned then holds, whatever the folder has now."""
         settings = self._settings
         name, url = settings.format.name, settings.location.url
         stored = progress.stored_plan(url=url, kind=name)
         if stored is not None:
-            if settings.watch_us is None:
-                warn_of_unread(stored, settings.files, ctx)
+            warn_of_unread(stored, settings.files, ctx)
             return stored
-        plan = SplitPlan(url, name, settings.files, tuple(self._cut(settings.files, parallelism)), is_recorded=True)
+        plan = SplitPlan(url, name, settings.files, tuple(self._cutter(ctx)(settings.files)), is_recorded=True)
         progress.store_plan(plan)
         return plan
 
-    def _watch(self, parallelism: int) -> FolderWatch | None:
-        settings = self._settings
-        if settings.watch_us is None:
-            return None
-        return FolderWatch(
-            settings.location,
-            settings.format.name,
-            interval_us=settings.watch_us,
-            cut=lambda files: list(self._cut(files, parallelism)),
-        )
+    def _skipping(self, ctx: SourceContext) -> Skipping:
+        return Skipping(self._settings, without_updating(ctx.output_schema).schema, ctx)
 
-    def _cut(self, files: Sequence[File], parallelism: int) -> Iterator[Split]:
+    def _cutter(self, ctx: SourceContext) -> Cut:
+        skipping = self._skipping(ctx)
+        return lambda files: list(self._cut(files, ctx.task_info.parallelism, skipping))
+
+    def _cut(self, files: Sequence[File], parallelism: int, skipping: Skipping) -> Iterator[Split]:
         """Files that are larger than a split are cut as their format does, which may have to open them."""
         settings, chosen = self._settings, self._settings.format
         split_bytes = settings.split_bytes or choose_split_bytes(
             files, greatest=chosen.files.greatest_part_bytes, parallelism=parallelism
         )
         fs = settings.location.fs
-        large = [file for file in files if file.size > split_bytes]
+        large = [file for file in files if file.size > split_bytes and skipping.is_needed(file.path)]
 
         def cut(file: File) -> Sequence[tuple[int, int]]:
             try:
@@ -225,18 +206,6 @@ class FilesystemSource(SourceOperator):
             batch_rows=settings.batch_rows if rows_left is None else min(settings.batch_rows, max(1, rows_left)),
             on_bad=bad_lines.add,
         )
-
-    def _check_unchanged(self, file: File) -> None:
-        """A file that is another one than when it was listed would be read partly twice, or partly not at all."""
-        try:
-            now = file_of_info(self._settings.location.fs.info(file.path))
-        except FileNotFoundError:
-            raise DataError(f"{file.path}: the file was there when the job began, and is gone") from None
-        if file.is_changed(now):
-            raise DataError(
-                f"{file.path}: the file changed after the job began (it had {file.size} bytes, now {now.size}; "
-                f"{file.version or 'no version'}, now {now.version or 'none'})"
-            )
 
     def _first_schema(self) -> pa.Schema:
         """The columns of the first file; of the first that is not damaged, where such files are put aside."""

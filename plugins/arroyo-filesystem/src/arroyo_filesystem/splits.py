@@ -15,6 +15,8 @@ from arroyo_filesystem.listing import File
 #: Enough splits for each subtask that one slow split does not decide, but none smaller than the least.
 SPLITS_PER_SUBTASK = 4
 LEAST_SPLIT_BYTES = 4 * 2**20
+#: How many files a watch admits that are not read yet; it finds the others again when these are.
+MAX_UNREAD = 10_000
 
 
 class Split(msgspec.Struct, frozen=True, array_like=True):

@@ -15,13 +15,16 @@ from typing import BinaryIO, cast
 
 import msgspec
 
-from arroyo_core.api import TaskInfo
+from arroyo_core.api import Clock, TaskInfo
 from arroyo_core.errors import Domain, ExternalError, RetryHint, StateError, naming_path
 from arroyo_core.local_folders import make_closed_folder
+from arroyo_filesystem.file_names import FileNames
 from arroyo_filesystem.location import Location, make_folder, sync_folder
 from arroyo_filesystem.object_stores import is_object_store
 
 STAGING_FOLDER = "_arroyo_staging"
+#: Beside the folders of epochs: parts of files to come.
+HELD_FOLDER = "held"
 #: How often a staging folder that a commit just removed is made again.
 OPEN_ATTEMPTS = 3
 
@@ -42,15 +45,34 @@ class DamagedCommitError(StateError):
     retry = RetryHint.NO_RETRY
 
 
-def encode_files(files: Sequence[StagedFile]) -> bytes:
-    """The list as commit data."""
-    return msgspec.json.encode(files)
+class StagedFiles(msgspec.Struct, frozen=True):
+    """The commit data of a sink that also holds rows for later epochs."""
+
+    files: list[StagedFile]
+    #: What it holds, by names relative to its folder: all else that was held up to this epoch may go.
+    held: list[str]
+
+
+def encode_files(files: Sequence[StagedFile], held: Sequence[str] | None = None) -> bytes:
+    """The list as commit data, with what is held, if anything may be."""
+    return msgspec.json.encode(files if held is None else StagedFiles(list(files), list(held)))
 
 
 def decode_files(data: bytes) -> list[StagedFile]:
     """The list from commit data; raises `DamagedCommitError`."""
+    found = _decode(data)
+    return found.files if isinstance(found, StagedFiles) else found
+
+
+def decode_held(data: bytes) -> list[str] | None:
+    """What is held, from commit data; None of a sink that holds nothing. Raises `DamagedCommitError`."""
+    found = _decode(data)
+    return found.held if isinstance(found, StagedFiles) else None
+
+
+def _decode(data: bytes) -> list[StagedFile] | StagedFiles:
     try:
-        return msgspec.json.decode(data, type=list[StagedFile])
+        return msgspec.json.decode(data, type=list[StagedFile] | StagedFiles)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise DamagedCommitError(f"commit data are not a list of staged files: {error}") from error
 
@@ -124,21 +146,36 @@ class StagedStream:
 class Staging:
     """Begins files for one subtask in one epoch."""
 
-    def __init__(self, location: Location, task_info: TaskInfo, epoch: int, *, state_id: str) -> None:
+    def __init__(self, location: Location, task_info: TaskInfo, epoch: int, clock: Clock, *, state_id: str) -> None:
         self._location = location
         self._task_index = task_info.task_index
         self._epoch = epoch
+        self._clock = clock
         self._folder = f"{operator_folder(task_info, state_id)}/{epoch}"
         self._begun = 0
 
-    def begin(self, *, prefix: str, extension: str, folder: str = "") -> StagedStream:
-        """A new file that will be `[folder/]prefix-{epoch}-{subtask}-{n}-{unique}.extension`."""
+    def begin(self, names: FileNames, *, extension: str, folder: str = "") -> StagedStream:
+        """A new file that will be `[folder/]name.extension`."""
         unique = uuid.uuid4().hex
         staged = f"{self._folder}/{self._task_index}-{unique}.{extension}"
-        name = f"{prefix}-{self._epoch:05}-{self._task_index:03}-{self._begun}-{unique[:8]}.{extension}"
+        name = names.name(
+            epoch=self._epoch,
+            subtask=self._task_index,
+            part=self._begun,
+            unique=unique,
+            folder=folder,
+            now_us=self._clock.now_us(),
+        )
         self._begun += 1
         stream = self._open(self._location.child(staged))
-        return StagedStream(self._location, stream, staged=staged, final=f"{folder}/{name}" if folder else name)
+        final = f"{folder}/{name}.{extension}" if folder else f"{name}.{extension}"
+        return StagedStream(self._location, stream, staged=staged, final=final)
+
+    def begin_part(self) -> StagedStream:
+        """A new file in a folder of its own, which no sweep of an epoch touches; it has no other name."""
+        folder = f"{self._folder.rpartition('/')[0]}/{HELD_FOLDER}"
+        name = f"{folder}/{self._epoch}-{self._task_index}-{uuid.uuid4().hex}.arrow"
+        return StagedStream(self._location, self._open(self._location.child(name)), staged=name, final=name)
 
     def _open(self, path: str) -> BinaryIO:
         for attempt in range(OPEN_ATTEMPTS):

@@ -1,0 +1,1 @@
+"""`arroyo files`: looks after the files of a sink."""
