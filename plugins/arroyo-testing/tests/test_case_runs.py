@@ -1,6 +1,7 @@
 """What the steps of a test do to a pipeline."""
 
 import pytest
+from arroyo_testing.live import ThreadLauncher
 
 
 def test_rows_of_a_source_come_out_of_nodes(even):
@@ -89,6 +90,34 @@ LATE = """
 def test_what_happens_between_rows_changes_nothing(windows, between, parallelism):
     code, out, err = windows(LATE.format(between=between, parallelism=parallelism))
     assert code == 0, out + err
+
+
+@pytest.mark.parametrize("between", ["crash", "crash: before_commit", "restart", "rescale: 3"])
+def test_steps_are_the_same_in_live_workers(windows, monkeypatch, between):
+    crews = []
+    monkeypatch.setattr(ThreadLauncher, "start", noting(crews, ThreadLauncher.start))
+    text = LATE.format(between=between, parallelism=2)
+    code, out, err = windows(text, "--live")
+    assert code == 0, out + err
+    # One for each life of the job.
+    assert len(crews) > 1
+    code, out, _ = windows(text.replace("total: 2.00", "total: 2.50"), "--live")
+    assert (code, "1 failed" in out) == (1, True)
+
+
+def noting(calls, method):
+    """The same, noted each time."""
+
+    def noted(*arguments):
+        calls.append(arguments)
+        return method(*arguments)
+
+    return noted
+
+
+def test_tests_do_not_run_on_spark_and_in_threads_at_once(even):
+    with pytest.raises(SystemExit):
+        even("- {name: none, rows: {}, expect: {}}", "--live", "--spark")
 
 
 def test_a_step_expects_what_came_since_the_last_one(even):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import fnmatch
+import itertools
 import json
 import logging
 import shutil
@@ -33,11 +34,14 @@ from arroyo_core.errors import SetupError
 from arroyo_core.pipeline.views.labels import count
 
 if TYPE_CHECKING:
+    from arroyo_core.runtime.steps import EpochExecutor
+    from arroyo_core.spark.shuffles import Spark
     from arroyo_testing.cases.comparison import Difference
     from arroyo_testing.cases.files import CaseFile
-    from arroyo_testing.cases.running import Place
+    from arroyo_testing.cases.running import MakeExecutor, Place
     from arroyo_testing.cases.spec import CaseSpec
     from arroyo_testing.cases.suite import CaseResult, CrashResult, PipelineCases
+    from arroyo_testing.clock import FakeClock
 
 _DEFAULT_ROWS = 20
 
@@ -57,6 +61,9 @@ def add_command(commands: Commands) -> None:
     )
     ways = parser.add_mutually_exclusive_group()
     ways.add_argument("--spark", action="store_true", help="run them on Spark (--master, --conf), not in this process")
+    ways.add_argument(
+        "--live", action="store_true", help="run them in live workers, as threads of this process: execution: live"
+    )
     ways.add_argument("--crash-all", action="store_true", help="repeat each test with a crash at every call to storage")
     ways.add_argument("--update", action="store_true", help="expect from now on what comes: change the files")
     ways.add_argument(
@@ -197,25 +204,37 @@ def _quiet() -> Iterator[None]:
 @contextlib.contextmanager
 def _places(args: argparse.Namespace) -> Iterator[Callable[[], Place]]:
     """Makes a fresh place for each test."""
-    from arroyo_testing.cases.running import FolderPlace, MemoryPlace
+    from arroyo_testing.cases.running import MemoryPlace, live_tasks
 
+    if args.live:
+        with tempfile.TemporaryDirectory(prefix="arroyo-test-", ignore_cleanup_errors=True) as root:
+            yield partial(_place_in, Path(root), itertools.count(), live_tasks)
+        return
     if not args.spark:
         yield MemoryPlace
         return
-    from arroyo_core.spark.executor import SparkExecutor
     from arroyo_core.spark.session import start_spark, stop_spark
-    from arroyo_testing.cases.running import RemoteTasks
 
     folder = Path(tempfile.mkdtemp(prefix="arroyo-test-"))
     spark = start_spark("arroyo test", master=args.master, conf=spark_conf(args), is_quiet=not args.debug)
-    made = iter(range(sys.maxsize))
     try:
-        yield lambda: FolderPlace(
-            (folder / str(next(made))).as_uri(), lambda clock: RemoteTasks(SparkExecutor(spark), clock)
-        )
+        yield partial(_place_in, folder, itertools.count(), partial(_spark_tasks, spark))
     finally:
         stop_spark(spark)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _spark_tasks(spark: Spark, clock: FakeClock) -> contextlib.AbstractContextManager[EpochExecutor]:
+    from arroyo_core.spark.executor import SparkExecutor
+    from arroyo_testing.cases.running import RemoteTasks
+
+    return contextlib.nullcontext(RemoteTasks(SparkExecutor(spark), clock))
+
+
+def _place_in(root: Path, numbers: Iterator[int], make_executor: MakeExecutor) -> Place:
+    from arroyo_testing.cases.running import FolderPlace
+
+    return FolderPlace((root / str(next(numbers))).as_uri(), make_executor)
 
 
 def _chosen(file: CaseFile, pattern: str | None) -> CaseFile:

@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from arroyo_core.plugin import PluginSet
+from arroyo_core.runtime.live.access import NETWORK_TIMEOUT_SECONDS
+from arroyo_core.runtime.live.crew import LiveWorkersError
 from arroyo_core.runtime.live.executor import LiveExecutor
+from arroyo_core.runtime.live.wire import bare
 from arroyo_core.runtime.live.worker import Host, Ticket, work
 from arroyo_testing.network import FaultyNetwork
 
@@ -15,20 +18,35 @@ from arroyo_testing.network import FaultyNetwork
 _GRACE_SECONDS = 10.0
 
 
-def live_executor(plugins: PluginSet, network: FaultyNetwork | None = None) -> LiveExecutor:
-    """Runs epochs in workers that are threads; close it in the end. With a `network` their connections fail."""
-    return LiveExecutor(ThreadLauncher(plugins, network))
+def live_executor(
+    plugins: PluginSet,
+    network: FaultyNetwork | None = None,
+    *,
+    address: str = "",
+    is_encrypted: bool = False,
+    is_eager: bool = True,
+) -> LiveExecutor:
+    """Runs epochs in workers that are threads; close it in the end. With a `network` their connections fail.
+
+    They speak through TCP where there is an `address`, encrypted or not, and through Unix sockets else. With `is_eager`
+    they begin an epoch before the one before it is committed.
+    """
+    launcher = ThreadLauncher(plugins, network, address=address, is_encrypted=is_encrypted)
+    return LiveExecutor(launcher, is_eager=is_eager, wrap=bare if network is None else network.wrap)
 
 
 class ThreadLauncher:
     """Starts workers as threads."""
 
-    is_one_machine = True
-    host = ""
-
-    def __init__(self, plugins: PluginSet, network: FaultyNetwork | None = None) -> None:
+    def __init__(
+        self, plugins: PluginSet, network: FaultyNetwork | None = None, *, address: str = "", is_encrypted: bool = False
+    ) -> None:
         host = Host(lambda: plugins, cache=None)
         self._host = host if network is None else replace(host, wrap=network.wrap)
+        self.is_one_machine = not address
+        self.host = address
+        self.is_encrypted = is_encrypted
+        self.network_timeout_s = NETWORK_TIMEOUT_SECONDS
 
     def start(self, ticket: Ticket, job_id: str) -> ThreadStage:
         threads = [
@@ -47,7 +65,8 @@ class ThreadStage:
         self._threads = threads
 
     def failure(self) -> Exception | None:
-        return None
+        is_over = not any(thread.is_alive() for thread in self._threads)
+        return LiveWorkersError("the workers of the job have ended") if is_over else None
 
     def end(self) -> None:
         for thread in self._threads:

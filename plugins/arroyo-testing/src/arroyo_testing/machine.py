@@ -86,10 +86,10 @@ class Life:
     ) -> T:
         """Do `act` once, or die; `tear` is what a process that dies half-way leaves behind.
 
-        A look for a stop file is neither counted nor a place to die: time decides how many there are.
+        Looks for requests to stop or to rescale are neither counted nor places to die: time decides how many there are.
         """
         with self._lock:
-            if path.endswith(".stop") and not is_mutation:
+            if path.endswith((".stop", ".rescale")) and not is_mutation:
                 return act()
             if self.is_dead:
                 raise Crash(f"{kind} {path}: the process is dead")

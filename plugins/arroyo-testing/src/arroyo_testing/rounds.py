@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,14 +36,18 @@ from arroyo_core.api.hashing import hash_batch, subtasks_of
 from arroyo_core.pipeline import plan_text
 from arroyo_core.pipeline.plan import Plan
 from arroyo_core.plugin import PluginSet
+from arroyo_core.proto import exchange_pb2 as pb
 from arroyo_core.runtime.events import Committed
 from arroyo_core.runtime.job import Job
 from arroyo_core.runtime.local import LocalExecutor
+from arroyo_core.runtime.request import EpochRequest
+from arroyo_core.runtime.steps import EpochExecutor
 from arroyo_core.runtime.watermarks import UNSET, Level, least_level
 from arroyo_core.state import global_table_config
 from arroyo_testing.cases.operators import CaptureConfig, CaptureSink, case_origin, read_captured
 from arroyo_testing.clock import FakeClock
 from arroyo_testing.lanes import InlineLanes
+from arroyo_testing.live import live_executor
 
 if TYPE_CHECKING:
     from arroyo_core.proto.state_pb2 import TableConfig
@@ -199,6 +203,8 @@ class Life:
     nodes: Sequence[Mapping[str, Any]] | None = None
     #: Whether operators live on from epoch to epoch where they can.
     lives_on: bool = False
+    #: Whether epochs run in live workers, as threads, with what they send going through sockets.
+    is_live: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,10 +224,14 @@ class RoundPipeline:
         """The committed rows of each output, by epoch and subtask and in their order; the folder must be empty."""
         plugins = self._plugins(folder, cuts)
         for life in lives:
-            executor = LocalExecutor(plugins, clock=FakeClock(), lives_on=life.lives_on)
+            executor = (
+                live_executor(plugins)
+                if life.is_live
+                else LocalExecutor(plugins, clock=FakeClock(), lives_on=life.lives_on)
+            )
             job = Job(
                 self._plan(plugins, life),
-                executor,
+                Clocked(executor, FakeClock()) if life.is_live else executor,
                 plugins=plugins,
                 storage_url=f"{folder}/state",
                 clock=FakeClock(),
@@ -264,6 +274,23 @@ class RoundPipeline:
             for output in self.outputs:
                 registry.add(f"test.{_sink(output)}", _Made(_capture(f"{folder}/out", _sink(output))))
         return PluginSet(registry, ())
+
+
+@dataclass(frozen=True, slots=True)
+class Clocked:
+    """Gives the tasks of an executor a clock; each takes a copy of it for each epoch."""
+
+    inner: EpochExecutor
+    clock: FakeClock
+
+    def run_epoch(self, plan: Plan, request: EpochRequest) -> Sequence[pb.ChainReport]:
+        return self.inner.run_epoch(plan, replace(request, clock=self.clock))
+
+    def cancel(self) -> None:
+        self.inner.cancel()
+
+    def progress(self) -> str:
+        return self.inner.progress()
 
 
 def _live(job: Job, epochs: int | None) -> None:

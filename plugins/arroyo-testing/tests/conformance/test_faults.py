@@ -120,6 +120,21 @@ def test_a_fault_of_an_operator_is_named(operator, check, message, monkeypatch):
     assert message in found or re.search(message, found), found
 
 
+def test_a_socket_that_others_replace_is_not_left_open():
+    def have(*files):
+        return leftovers.Belongings(frozenset(), dict(files), frozenset())
+
+    def left(before, after):
+        return leftovers._first_leftover(have(*before), have(*after), "on_close()")
+
+    log, first, second = ("3", "/tmp/log"), ("4", "socket:[1]"), ("5", "socket:[2]")
+    assert left([log, first], [log, ("4", "socket:[7]")]) is None
+    assert left([log, first], [log, ("6", "socket:[7]")]) is None
+    assert left([log, first], [log, first, second]) == "a file open, such as 'socket:[2]': close it in on_close()"
+    assert left([log, first], [log, ("4", "pipe:[9]")]) == "a file open, such as 'pipe:[9]': close it in on_close()"
+    assert left([log], [("3", "/tmp/other")]) == "a file open, such as '/tmp/other': close it in on_close()"
+
+
 def test_a_result_that_depends_on_idle_inputs_and_epochs_is_named():
     at = pa.array(range(0, 9_000_000, 1_000_000), pa.timestamp("us", "UTC"))
     rows = Stream(pa.table({"n": list(range(9)), "at": at}), "at")

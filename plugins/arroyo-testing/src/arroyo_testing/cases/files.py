@@ -1,4 +1,4 @@
-"""Where tests are: in a pipeline file, under `tests`, or beside it in `NAME_test.yaml`."""
+"""Where tests are: in a pipeline file of YAML, under `tests`, or beside it in `NAME_test.yaml`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from pathlib import Path
 from arroyo_core.errors import InvalidPipelineError, PipelineError
 from arroyo_core.pipeline.document import Entry, Scalar, YamlMap, describe
 from arroyo_core.pipeline.environment import Environment
+from arroyo_core.pipeline.languages import Yaml, language_of
 from arroyo_core.pipeline.loader import load_document
 from arroyo_core.pipeline.mistakes import Mistakes
 from arroyo_core.pipeline.planner import read_text
 from arroyo_core.pipeline.values import read_string
+from arroyo_core.plugin import installed_plugins
 from arroyo_testing.cases.spec import CaseSpec, read_cases
 
 SUFFIX = "_test"
@@ -40,8 +42,9 @@ def is_case_file(path: str | os.PathLike[str]) -> bool:
 
 
 def case_file_of(pipeline: Path) -> Path:
-    """The file beside a pipeline that holds its tests, whether it is there or not."""
-    return pipeline.with_name(f"{pipeline.stem}{SUFFIX}{pipeline.suffix}")
+    """The file beside a pipeline that holds its tests, whether it is there or not. It is YAML for every language."""
+    ending = pipeline.suffix if _is_yaml(pipeline) else ENDINGS[0]
+    return pipeline.with_name(f"{pipeline.stem}{SUFFIX}{ending}")
 
 
 def find_case_files(path: Path) -> list[Path]:
@@ -55,7 +58,9 @@ def find_case_files(path: Path) -> list[Path]:
     if is_case_file(path):
         return [path]
     beside = case_file_of(path)
-    return [path, beside] if beside.is_file() else [path]
+    if not beside.is_file():
+        return [path]
+    return [path, beside] if _is_yaml(path) else [beside]
 
 
 def load_case_files(paths: Iterable[Path]) -> list[CaseFile]:
@@ -77,9 +82,12 @@ def load_case_files(paths: Iterable[Path]) -> list[CaseFile]:
 
 
 def load_case_file(path: Path) -> CaseFile:
-    """The tests of one file."""
+    """The tests of one file: none of a pipeline in another language than YAML."""
     mistakes = Mistakes()
     text = read_text(path, mistakes)
+    if not _is_yaml(path):
+        mistakes.raise_if_any()
+        return CaseFile(path=path, pipeline=path, text=text, cases=())
     found = Mistakes()
     root = load_document(text, file=str(path), environment=Environment(os.environ), mistakes=found)
     if root is None:
@@ -113,7 +121,7 @@ def _read_pipeline(root: YamlMap, path: Path, mistakes: Mistakes) -> Path:
         mistakes.add("a file of tests needs the key 'tests'", at=root.at)
     entry = root.entry("pipeline")
     if entry is None:
-        pipeline = path.with_name(path.stem.removesuffix(SUFFIX) + path.suffix)
+        pipeline = _pipeline_of(path)
         if not pipeline.is_file():
             message = f"there is no {pipeline}, whose tests these are by their name; give 'pipeline: FILE'"
             mistakes.add(message, at=root.at)
@@ -123,6 +131,20 @@ def _read_pipeline(root: YamlMap, path: Path, mistakes: Mistakes) -> Path:
     if text is not None and not pipeline.is_file():
         mistakes.add(f"there is no file {pipeline}", at=entry.value.at, value=text)
     return pipeline
+
+
+def _pipeline_of(path: Path) -> Path:
+    """The pipeline that a file of tests is named after: in YAML, or in another language where there is none."""
+    name = path.stem.removesuffix(SUFFIX)
+    pipeline = path.with_name(name + path.suffix)
+    if pipeline.is_file():
+        return pipeline
+    others = (each for each in sorted(path.parent.iterdir()) if each.stem == name and each.is_file())
+    return next((each for each in others if not _is_yaml(each)), pipeline)
+
+
+def _is_yaml(path: Path) -> bool:
+    return path.suffix in ENDINGS or isinstance(language_of(path, installed_plugins()), Yaml)
 
 
 def _extend_below(mistakes: Mistakes, found: Mistakes, root: YamlMap, entry: Entry) -> None:

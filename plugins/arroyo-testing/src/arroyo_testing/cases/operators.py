@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING
@@ -237,4 +238,4 @@ def with_case_operators(plugins: PluginSet) -> PluginSet:
     with registry.registering(case_origin()):
         registry.add(SCRIPT, _ScriptConstructor())
         registry.add(CAPTURE, _CaptureConstructor())
-    return PluginSet(registry, plugins.reports, plugins.conflicts)
+    return replace(plugins, registry=registry)

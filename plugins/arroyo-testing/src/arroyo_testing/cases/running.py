@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -25,6 +25,7 @@ from arroyo_testing.clock import FakeClock
 from arroyo_testing.crash_filesystem import running
 from arroyo_testing.inline_pool import InlinePool
 from arroyo_testing.lanes import Killed, WatchedLanes
+from arroyo_testing.live import live_executor
 from arroyo_testing.machine import Disk, Life
 
 MEMORY_URL = "crash-object://case"
@@ -39,7 +40,9 @@ class Place(Protocol):
         """What is opened inside belongs to a new process."""
         ...
 
-    def executor(self, plugins: PluginSet, clock: FakeClock) -> EpochExecutor: ...
+    def executor(self, plugins: PluginSet, clock: FakeClock) -> AbstractContextManager[EpochExecutor]:
+        """What runs the epochs of a process, until its end."""
+        ...
 
 
 @dataclass(slots=True)
@@ -58,9 +61,13 @@ class MemoryPlace:
         with running(self.disk, life):
             yield
 
-    def executor(self, plugins: PluginSet, clock: FakeClock) -> EpochExecutor:
+    def executor(self, plugins: PluginSet, clock: FakeClock) -> AbstractContextManager[EpochExecutor]:
         # In memory, threads only cost time.
-        return LocalExecutor(plugins, clock, pool=InlinePool())
+        return closing(LocalExecutor(plugins, clock, pool=InlinePool()))
+
+
+#: Makes what runs the epochs of a process.
+MakeExecutor: TypeAlias = Callable[[FakeClock], AbstractContextManager[EpochExecutor]]
 
 
 @dataclass(slots=True)
@@ -68,12 +75,12 @@ class FolderPlace:
     """Files in a folder, and tasks wherever `make_executor` runs them."""
 
     url: str
-    make_executor: Callable[[FakeClock], EpochExecutor]
+    make_executor: MakeExecutor
 
     def process(self) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def executor(self, plugins: PluginSet, clock: FakeClock) -> EpochExecutor:
+    def executor(self, plugins: PluginSet, clock: FakeClock) -> AbstractContextManager[EpochExecutor]:
         return self.make_executor(clock)
 
 
@@ -92,6 +99,13 @@ class RemoteTasks:
 
     def progress(self) -> str:
         return self.inner.progress()
+
+
+@contextmanager
+def live_tasks(clock: FakeClock) -> Iterator[EpochExecutor]:
+    """Workers that live on, as threads; an epoch begins when the clock is where the one before it ends."""
+    with closing(live_executor(case_plugins(), is_eager=False)) as executor:
+        yield RemoteTasks(executor, clock)
 
 
 #: The rows of each outlet, by the step after which they came.
@@ -137,7 +151,7 @@ class CaseRunner:
 
     def _live(self, life: LifePlan) -> None:
         clock = FakeClock(self.case.times_us[0])
-        with self.place.process():
+        with self.place.process(), self.place.executor(self.plugins, clock) as executor:
             plan = rewire(
                 self.plans(life.parallelism),
                 sinks=self.sinks,
@@ -150,7 +164,7 @@ class CaseRunner:
             watcher = _Watcher(self.case, life, clock, self.positions)
             job = Job(
                 plan,
-                self.place.executor(self.plugins, clock),
+                executor,
                 plugins=self.plugins,
                 storage_url=f"{self.place.url}/state",
                 clock=clock,

@@ -1,4 +1,4 @@
-"""The conformance kit: the rules that operators, sources, sinks, formats and storage must keep, as tests.
+"""The conformance kit: the rules that operators, sources, sinks, lookups, formats and storage must keep, as tests.
 
     from arroyo_testing.conformance import Conformance, OperatorCase
 
@@ -7,7 +7,15 @@
 In a test module that is all: pytest finds the suite, and runs one test per check.
 """
 
-from arroyo_testing.conformance.cases import FormatCase, OperatorCase, SinkCase, SourceCase, StorageCase, Stream
+from arroyo_testing.conformance.cases import (
+    FormatCase,
+    LookupCase,
+    OperatorCase,
+    SinkCase,
+    SourceCase,
+    StorageCase,
+    Stream,
+)
 from arroyo_testing.conformance.faults import ConformanceError, NotApplicable
 from arroyo_testing.conformance.rules import Rule
 from arroyo_testing.conformance.suite import Check, Conformance
@@ -17,6 +25,7 @@ __all__ = [
     "Conformance",
     "ConformanceError",
     "FormatCase",
+    "LookupCase",
     "NotApplicable",
     "OperatorCase",
     "Rule",

@@ -85,7 +85,10 @@ class SinkCase(OperatorCase):
 
 @dataclass(frozen=True, slots=True)
 class SourceCase(_Case):
-    """A source whose data ends. One that `idles` may run out of rows before that, and must say so."""
+    """A source whose data ends.
+
+    One that `idles` may run out of rows before that, and must say so; its epochs end where it waits.
+    """
 
     operator: str
     config: Config = field(default_factory=dict)
@@ -117,9 +120,27 @@ class StorageCase(_Case):
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-Case = OperatorCase | SourceCase | FormatCase | StorageCase
+@dataclass(frozen=True, slots=True)
+class LookupCase(_Case):
+    """A table that rows are looked up in. `rows` are all that it has; `keys`, columns that it may be asked by.
+
+    A table that is read as a whole needs no `keys`.
+    """
+
+    lookup: str
+    config: Config
+    rows: Rows
+    keys: Sequence[str] = ()
+
+
+Case = OperatorCase | SourceCase | FormatCase | StorageCase | LookupCase
 
 
 def case_name(case: Case) -> str:
     """What the case is called in messages and in the names of tests."""
-    return case.id or (case.name if isinstance(case, FormatCase | StorageCase) else case.operator)
+    match case:
+        case FormatCase() | StorageCase():
+            return case.id or case.name
+        case LookupCase():
+            return case.id or case.lookup
+    return case.id or case.operator

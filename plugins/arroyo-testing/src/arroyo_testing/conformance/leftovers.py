@@ -7,7 +7,8 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,10 +70,29 @@ def _first_leftover(before: Belongings, after: Belongings, fix: str) -> str | No
     children = after.children - before.children
     if children:
         return f"{_count(len(children), 'child process')} running: end and wait for it in {fix}"
-    opened = [target for number, target in after.files.items() if before.files.get(number) != target]
+    opened = _opened(before.files, after.files)
     if opened:
         return f"{_count(len(opened), 'file')} open, such as {shown(opened[0])}: close it in {fix}"
     return None
+
+
+def _opened(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """Sockets and pipes have no names, and who has one may replace it at any time: of them only the number counts."""
+    new = [target for number, target in after.items() if before.get(number) != target]
+    closed = Counter(_kind(target) for number, target in before.items() if after.get(number) != target)
+    opened = []
+    for target in new:
+        kind = _kind(target)
+        if target != kind and closed[kind]:
+            closed[kind] -= 1
+        else:
+            opened.append(target)
+    return opened
+
+
+def _kind(target: str) -> str:
+    """`socket` of `socket:[4711]`, and the path of a file."""
+    return target if target.startswith("/") else target.partition(":")[0]
 
 
 def _count(number: int, what: str) -> str:

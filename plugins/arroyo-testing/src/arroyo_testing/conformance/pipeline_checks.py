@@ -55,12 +55,14 @@ def _check_cut(subject: OperatorSubject, seed: int, expected: Outcome) -> None:
     before = [*cut(rng, 0, quiet), _even_cut(quiet)]
     cuts = [*before, *cut(rng, quiet, _ROUNDS), _even_cut(_ROUNDS)]
     lives_on = seed % 4 in (2, 3)
-    lives = [replace(life, lives_on=lives_on) for life in _lives(rng, len(cuts))]
+    # Some through the sockets of live workers, where rows of several senders come in any order.
+    is_live = seed % 4 == 3
+    lives = [replace(life, lives_on=lives_on, is_live=is_live) for life in _lives(rng, len(cuts))]
     ends = " | ".join(",".join(map(str, cut)) for cut in cuts)
     how = (
         f"with epochs that end after the rounds {ends} of its lanes, "
         f"at parallelism {', '.join(str(life.parallelism) for life in lives)} (seed {seed})"
-        f"{', with operators that live on' if lives_on else ''}"
+        f"{', in live workers' if is_live else ', with operators that live on' if lives_on else ''}"
     )
     halves = [_even_cut(quiet), _even_cut(_ROUNDS)]
     _, known = _outcomes(subject, streams, halves, 1, [Life(1)], f"in two epochs (seed {seed})")

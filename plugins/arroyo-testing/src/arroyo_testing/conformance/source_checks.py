@@ -41,12 +41,13 @@ def read_all(
 ) -> Outcome:
     """Epoch after epoch to the end, at each parallelism in turn; every epoch is lost `lost` times first."""
     outcome = Outcome()
+    idles = subject.case.idles
     with _opened(subject, doing, look=look, select=select, lives_on=lives_on) as harness:
         for epoch in range(MAX_EPOCHS):
             parallelism = parallelisms[epoch % len(parallelisms)]
             for _ in range(lost):
-                harness.run(rows=rows, parallelism=parallelism, is_lost=True)
-            done = harness.run(rows=rows, parallelism=parallelism)
+                harness.run(rows=rows, parallelism=parallelism, ends_at_wait=idles, is_lost=True)
+            done = harness.run(rows=rows, parallelism=parallelism, ends_at_wait=idles)
             outcome.add(None, done.table, ignore=subject.case.ignore)
             if done.is_final:
                 return outcome
@@ -151,9 +152,9 @@ def check_final_again(subject: SourceSubject) -> None:
     """A source that was final is run again, as others go on: it gives no row, and is final at once."""
     with _opened(subject, "when it is run again after its end") as harness:
         for _ in range(MAX_EPOCHS):
-            if harness.run().is_final:
+            if harness.run(ends_at_wait=subject.case.idles).is_final:
                 break
-        again = harness.run()
+        again = harness.run(ends_at_wait=subject.case.idles)
     if again.table.num_rows or not again.is_final:
         what = f"gives {again.table.num_rows} rows" if again.table.num_rows else "is not final"
         raise ConformanceError(f"{subject.name} {what} when it is run again after its end. {_POSITION}")

@@ -12,6 +12,7 @@ from arroyo_testing.conformance import discovery
 from arroyo_testing.conformance.cases import (
     Case,
     FormatCase,
+    LookupCase,
     OperatorCase,
     SinkCase,
     SourceCase,
@@ -27,6 +28,7 @@ from arroyo_testing.conformance.describing import check_describes_itself
 from arroyo_testing.conformance.faults import ConformanceError
 from arroyo_testing.conformance.format_checks import FORMAT_CHECKS
 from arroyo_testing.conformance.leftovers import check_leaves_nothing
+from arroyo_testing.conformance.lookup_checks import LOOKUP_CHECKS
 from arroyo_testing.conformance.operator_checks import (
     check_any_cut_into_batches,
     check_any_cut_into_epochs,
@@ -156,6 +158,8 @@ def _checks_of(case: Case) -> list[tuple[str, Runner]]:
             return [(name, _on_case(check)) for name, check in FORMAT_CHECKS.items()]
         case StorageCase():
             return [(name, _on_case_alone(check)) for name, check in STORAGE_CHECKS.items()]
+        case LookupCase():
+            return [(name, _on_case(check)) for name, check in LOOKUP_CHECKS.items()]
     raise TypeError(f"{case!r} is not a case")
 
 
