@@ -1,0 +1,1 @@
+"""A database as sink and lookup for arroyo-core pipelines; `plugin.py` registers them."""
