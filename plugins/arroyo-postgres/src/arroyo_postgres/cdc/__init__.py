@@ -1,0 +1,1 @@
+"""`postgres.cdc`: the changes of a table, from a snapshot on."""

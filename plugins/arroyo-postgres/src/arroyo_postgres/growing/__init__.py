@@ -1,0 +1,1 @@
+"""`postgres.source`: a table whose rows have a column that grows."""

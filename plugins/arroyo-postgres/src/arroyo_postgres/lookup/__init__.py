@@ -1,0 +1,1 @@
+"""`postgres.lookup`: a table that is asked for keys."""

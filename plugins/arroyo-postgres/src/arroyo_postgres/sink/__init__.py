@@ -1,0 +1,1 @@
+"""`postgres.sink`: rows by COPY, in a transaction with the token of their epoch."""
