@@ -1,0 +1,1 @@
+"""Tables of MySQL and MariaDB in pipelines."""

@@ -1,0 +1,1 @@
+"""`mysql.cdc`: a table, and its changes from the binlog."""

@@ -1,0 +1,1 @@
+"""`mysql.source`: a table whose rows have a column that grows."""

@@ -1,0 +1,1 @@
+"""`mysql.lookup`: a table that is asked for keys."""

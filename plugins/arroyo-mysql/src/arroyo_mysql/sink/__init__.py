@@ -1,0 +1,1 @@
+"""`mysql.sink`: rows of a stream in a table, exactly once."""
