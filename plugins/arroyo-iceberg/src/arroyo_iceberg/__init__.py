@@ -1,0 +1,1 @@
+"""Iceberg tables as source and sink, by pyiceberg."""
