@@ -1,0 +1,1 @@
+"""The prompt of `arroyo sql`: what is created is kept, and queries run in this process."""
