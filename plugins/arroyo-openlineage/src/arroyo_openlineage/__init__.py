@@ -1,0 +1,1 @@
+"""Tells OpenLineage about jobs."""

@@ -1,0 +1,1 @@
+"""Packs arroyo and plugins for executors that do not have them."""

@@ -1,0 +1,1 @@
+"""Spark's DataFrames in and out of Arroyo pipelines."""
