@@ -172,7 +172,7 @@ def test_the_script_for_zsh_can_be_put_into_a_folder_of_functions(script):
 def test_zsh_takes_values_behind_an_equals_sign_and_any_number_of_files(script):
     text = script("zsh").read_text()
     assert '"--format=[' in text
-    assert '"*:a pipeline in YAML:_files"' in text
+    assert '"*:a pipeline:_files"' in text
     assert '"(*):' not in text
 
 

@@ -125,7 +125,7 @@ def test_another_python_for_workers_is_found(tmp_path, monkeypatch):
 
 
 def test_packages_outside_their_limits_fail(monkeypatch):
-    installed = {"pyspark": "3.5.0", "pyarrow": "22.0.0"}
+    installed = {"pyspark": "3.4.1", "pyarrow": "22.0.0"}
 
     def version(name: str) -> str:
         if name not in installed:
@@ -133,17 +133,24 @@ def test_packages_outside_their_limits_fail(monkeypatch):
         return installed[name]
 
     monkeypatch.setattr(machine, "version", version)
-    monkeypatch.setattr(
-        machine, "requires", lambda _: ["pyspark>=4.3,<4.4", "pyarrow>=22", "pandas<3", "x; extra=='y'"]
-    )
+    wanted = ["pyspark<5,>=3.5; extra == 'spark'", "pyarrow>=22", "pandas<3; extra == 'spark'", "x; extra=='y'"]
+    monkeypatch.setattr(machine, "requires", lambda _: wanted)
     found = {finding.check: finding for finding in machine.check_packages()}
-    assert found["pyspark"].message == "3.5.0 is installed, and arroyo-core needs <4.4,>=4.3"
-    assert found["pyspark"].fix == "pip install 'pyspark<4.4,>=4.3'"
+    assert found["pyspark"].message == "3.4.1 is installed, and arroyo-core needs <5,>=3.5"
+    assert found["pyspark"].fix == "pip install 'arroyo-core[spark]'"
     assert found["pyarrow"].level is Level.OK
     assert found["pandas"].message == "is not installed"
     assert "x" not in found
+    # As a vendor numbers it.
+    installed["pyspark"] = "3.5.2-amzn-1"
+    assert levels(machine.check_packages())["pyspark"] is Level.OK
     del installed["pyspark"]
-    assert levels(machine.check_packages())["pyspark"] is Level.FAILED
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    found = {finding.check: finding for finding in machine.check_packages()}
+    assert found["pyspark"].level is Level.FAILED
+    assert found["pyspark"].message == (
+        "is not installed: pipelines can be checked and planned here, and not run on Spark"
+    )
     installed["pyspark-client"] = "4.2.0"
     found = {finding.check: finding for finding in machine.check_packages()}
     assert found["pyspark"].level is Level.OK
@@ -341,3 +348,15 @@ def test_a_spark_that_does_not_start_fails(tmp_path, monkeypatch, capsys):
     found = {finding["check"]: finding for finding in json.loads(capsys.readouterr().out)["findings"]}
     assert found["spark"]["level"] == "failed"
     assert "no Java found" in found["spark"]["message"]
+
+
+def test_a_pyspark_that_pip_knows_nothing_of_is_found(monkeypatch):
+    import pyspark
+
+    def version(name: str) -> str:
+        raise machine.PackageNotFoundError(name)
+
+    monkeypatch.setattr(machine, "version", version)
+    monkeypatch.setattr(machine, "requires", lambda _: ["pyspark<5,>=3.5; extra == 'spark'"])
+    (found,) = machine.check_packages()
+    assert found.message == f"{pyspark.__version__} (supported: <5,>=3.5)"

@@ -60,6 +60,14 @@ def test_the_plan_stays_the_same(file):
     assert after == before
 
 
+def test_a_file_of_another_language_is_left_as_it_is(tmp_path, capsys):
+    script = tmp_path / "q.sql"
+    script.write_text("SELECT 'a\n  b' AS x\nFROM t;\n")
+    assert main(["fmt", str(script)]) == 2
+    assert script.read_text() == "SELECT 'a\n  b' AS x\nFROM t;\n"
+    assert "only YAML has a canonical layout" in capsys.readouterr().err
+
+
 def test_check_tells_and_writes_nothing(file, capsys):
     assert main(["fmt", "--check", str(file)]) == 1
     assert file.read_text() == MESSY

@@ -13,10 +13,9 @@ from arroyo_testing import run_in_process
 from arroyo_core.cli.main import main
 from arroyo_core.pipeline import plan_file
 from arroyo_core.plugin import installed_plugins
+from tests.example_files import EXAMPLES, planned_anywhere
 
-EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
-#: Beside some of them are their tests, which are no pipelines.
-PIPELINES = sorted(path for path in EXAMPLES.rglob("*.yaml") if not path.stem.endswith("_test"))
+PIPELINES = planned_anywhere()
 SVG = "{http://www.w3.org/2000/svg}"
 BRANCHING = """\
 name: branching

@@ -54,7 +54,7 @@ def test_a_new_plugin_keeps_no_name_of_the_template(plugin):
         assert b"template" not in content.replace(b"tox -e", b""), path
 
 
-@pytest.fixture(scope="module", params=["source", "sink", "operator"])
+@pytest.fixture(scope="module", params=["source", "sink", "operator", "database"])
 def part(request, tmp_path_factory):
     into = tmp_path_factory.mktemp("parts")
     assert main(["new", request.param, "arroyo-acme-geo", "--into", str(into)]) == 0
@@ -74,7 +74,7 @@ def test_a_new_part_of_a_plugin_keeps_no_name_of_the_template(part):
     assert 'registry.add("acme_geo.' in (part / "src" / "arroyo_acme_geo" / "plugin.py").read_text()
 
 
-@pytest.mark.parametrize("kind", ["plugin", "source", "sink", "operator", "udf"])
+@pytest.mark.parametrize("kind", ["plugin", "source", "sink", "operator", "database", "udf"])
 def test_what_is_printed_installs_all_that_the_tests_import(kind, tmp_path, capsys):
     assert main(["new", kind, "acme-things", "--into", str(tmp_path)]) == 0
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "pip install" in line]
@@ -241,6 +241,7 @@ def test_the_wheel_carries_the_templates():
     forced = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     assert forced == {
         "../_template": "arroyo_devtools/templates/plugin",
+        "../_templates/database": "arroyo_devtools/templates/database",
         "../_templates/operator": "arroyo_devtools/templates/operator",
         "../_templates/sink": "arroyo_devtools/templates/sink",
         "../_templates/source": "arroyo_devtools/templates/source",

@@ -52,4 +52,4 @@ def test_a_folder_without_configs_is_refused(tmp_path, capsys):
 def test_a_missing_compiler_is_named(config, capsys, monkeypatch):
     monkeypatch.setattr(proto, "find_spec", lambda name: None)
     assert main(["proto"]) == 2
-    assert "pip install grpcio-tools" in capsys.readouterr().err
+    assert "pip install 'grpcio-tools<1.79'" in capsys.readouterr().err

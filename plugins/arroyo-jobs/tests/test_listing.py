@@ -14,8 +14,11 @@ import pytest
 
 from arroyo_core.cli.main import main
 from arroyo_core.runtime.local import LocalExecutor
-from arroyo_core.runtime.status import DriverStatus, Ending, Life, judge_life
+from arroyo_core.runtime.metrics import OperatorMetrics
+from arroyo_core.runtime.results import EpochResult, JobResult
+from arroyo_core.runtime.status import DriverStatus, Ending, Life, StatusWriter, judge_life
 from arroyo_core.spark.pipeline import Pipeline
+from arroyo_core.state import ParquetBackend, get_storage_provider
 from arroyo_core.state.failures import DamagedStateError
 from tests.waiting import wait_until
 
@@ -86,6 +89,38 @@ def test_a_job_is_followed_from_its_start_to_its_end(folder, start, capsys):
     # Nobody is asked who does not listen.
     assert main(["stop", str(path)]) == 0
     assert f"orders was stopped, at epoch {stopped['epoch']}: there is nothing to stop" in capsys.readouterr().out
+
+
+def test_status_shows_how_far_a_running_epoch_is(folder, capsys):
+    numbers = OperatorMetrics(rows_sent=1234)
+    epoch = EpochResult(
+        epoch=3,
+        duration_s=12.5,
+        operators={"numbers": numbers},
+        subtasks={("numbers", 0): numbers},
+        source_rows=1234,
+        watermark_us=None,
+        is_final=False,
+    )
+    backend = ParquetBackend(get_storage_provider(str(folder / "state")), "orders")
+    pages = "http://driver:4040"
+    job = JobResult(job_id="orders", generation=backend.claim_generation(), look=lambda: epoch, spark_ui=pages)
+    with StatusWriter(backend.storage, "orders") as writer:
+        writer.on_start(job)
+        assert main(["status", "state"]) == 0
+        shown = capsys.readouterr().out
+        assert main(["status", "state", "--format", "json"]) == 0
+        told = json.loads(capsys.readouterr().out)
+    assert "running:     epoch 3, 1,234 rows in after 12.5 s\n" in shown
+    assert "so far in the running epoch:\n" in shown
+    assert f"spark ui:    {pages}\n" in shown
+    assert told["spark_ui"] == pages
+    assert told["running"]["source_rows"] == told["running_operators"]["numbers"]["rows_out"] == 1234
+    assert main(["status", "state"]) == 0
+    # The pages end with the driver.
+    ended = capsys.readouterr().out
+    assert "running:" not in ended
+    assert "spark ui:" not in ended
 
 
 def test_a_killed_driver_is_dead_and_is_not_asked_to_stop(folder, start, capsys):

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from arroyo_kafka.client import Client
 from arroyo_kafka.commit import Limits
-from arroyo_kafka.markers import TopicMarkers
+from arroyo_kafka.markers import GroupMarkers, TopicMarkers
 from confluent_kafka import KafkaError, KafkaException
 
 from arroyo_core.api import CommitToken
@@ -93,6 +93,25 @@ def attempt(sink: Sink, staged: Any, token: CommitToken) -> OperatorError | None
     except OperatorError as error:
         return error
     return None
+
+
+@pytest.mark.parametrize("store", [GroupMarkers, TopicMarkers])
+def test_a_refusal_that_is_known_before_the_marker_is_written_has_its_reason(cluster, topic, store, monkeypatch):
+    """On a fast broker, or a slow machine: the call that writes the marker fails then, and does not say why."""
+    write = store.write
+
+    def write_late(markers, producer, marker):
+        producer.flush()
+        write(markers, producer, marker)
+
+    monkeypatch.setattr(store, "write", write_late)
+    name = topic(**{"max.message.bytes": "1000"})
+    progress = {"progress_topic": f"{name}-progress"} if store is TopicMarkers else {}
+    with (
+        Sink(SCHEMA, bootstrap_servers=cluster.bootstrap_servers, topic=name, **progress) as sink,
+        pytest.raises(OperatorError, match=r"a message of 50\d\d bytes is too large for topic"),
+    ):
+        sink.write([{"id": 1, "name": "x" * 5000}])
 
 
 @pytest.mark.parametrize("markers", ["progress topic"], indirect=True)

@@ -1,4 +1,4 @@
-"""The source keeps the rules of `arroyo_testing.conformance`, with a real broker."""
+"""The source and the lookup keep the rules of `arroyo_testing.conformance`, with a real broker."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from arroyo_kafka import plugin
-from arroyo_testing.conformance import Check, Conformance, NotApplicable, SourceCase
+from arroyo_testing.conformance import Check, Conformance, LookupCase, NotApplicable, SourceCase
 
 from arroyo_core.api import Registry
 
@@ -54,10 +55,30 @@ def bad_ones(folder: Path) -> dict[str, Any]:
     }
 
 
+CITIES = pa.table({"id": pa.array([1, 3], pa.int64()), "city": ["Roma", None]})
+
+
+def compacted(folder: Path) -> dict[str, Any]:
+    """Of each key the last message counts, and a tombstone is none."""
+    name = f"c-{uuid.uuid4().hex[:12]}"
+    with Cluster(shared_broker().bootstrap_servers) as cluster:
+        cluster.create(name, partitions=2, config={"cleanup.policy": "compact"})
+        values = [b'{"id": 1, "city": "Rome"}', b'{"id": 2, "city": "Oslo"}', b'{"id": 1, "city": "Roma"}', None]
+        cluster.produce(name, values, keys=[b"1", b"2", b"1", b"2"], partition=0)
+        cluster.produce(name, [b'{"id": 3, "city": null}'], keys=[b"3"], partition=1)
+    return {
+        "bootstrap_servers": shared_broker().bootstrap_servers,
+        "topic": name,
+        "format": "json",
+        "schema": [{"name": "id", "type": "int64"}, {"name": "city", "type": "string"}],
+    }
+
+
 def checks() -> list[Check]:
     cases = [
         SourceCase("kafka.source", three_partitions),
         SourceCase("kafka.source", bad_ones, id="kafka.source with bad messages"),
+        LookupCase("kafka.lookup", compacted, rows=CITIES),
     ]
     # The sink has its cases in test_sink_conformance.py.
     suite = Conformance("arroyo_kafka.plugin", cases)

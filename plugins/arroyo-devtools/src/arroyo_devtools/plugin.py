@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from arroyo_core.plugin import hookimpl
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from typing import TextIO
 
     from arroyo_core.cli import Commands, Progress
-    from arroyo_core.pipeline import Plan
+    from arroyo_core.pipeline import Plan, PlannedPipeline
 
 
 @hookimpl
@@ -23,6 +24,14 @@ def arroyo_add_command(commands: Commands) -> None:
         module.add_command(commands)
     udf.add_actions(commands)
     graph.add_views(commands)
+
+
+@hookimpl
+def arroyo_draw(pipeline: PlannedPipeline, heading: str, notes: Mapping[str, Sequence[str]]) -> str:
+    from arroyo_devtools.drawing.annotations import Annotations
+    from arroyo_devtools.drawing.svg import render_svg
+
+    return render_svg(pipeline, Annotations(heading=heading, lines={name: tuple(each) for name, each in notes.items()}))
 
 
 @hookimpl

@@ -37,11 +37,17 @@ class Part(StrEnum):
     SOURCE = "source"
     SINK = "sink"
     OPERATOR = "operator"
+    DATABASE = "database"
 
     @property
-    def operator(self) -> str:
-        """What the template's operator is called, after the prefix."""
-        return {Part.SOURCE: "feed", Part.SINK: "ledger", Part.OPERATOR: "totals"}[self]
+    def operators(self) -> tuple[str, ...]:
+        """What the template has, by its names after the prefix."""
+        return {
+            Part.SOURCE: ("feed",),
+            Part.SINK: ("ledger",),
+            Part.OPERATOR: ("totals",),
+            Part.DATABASE: ("sink", "lookup"),
+        }[self]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +80,12 @@ def render_plugin(names: Names, into: Path) -> Path:
 
 
 def render_part(part: Part, names: Names, into: Path) -> Path:
-    """A source, a sink or an operator alone, with its tests, in a new folder; raises as `render_plugin` does."""
+    """What `part` says, with its tests, in a new folder; raises as `render_plugin` does."""
     package = f"arroyo_template_{part}"
 
     def apply(text: str) -> str:
         text = text.replace(f"arroyo-template-{part}", names.distribution).replace(package, names.package)
-        return re.sub(rf"\btemplate(?=\.{part.operator}\b| = )", names.prefix, text)
+        return re.sub(rf"\btemplate(?=\.({'|'.join(part.operators)})\b| = )", names.prefix, text)
 
     return _render(_template(part, f"plugins/_templates/{part}"), package, names, into, apply)
 

@@ -3,6 +3,7 @@
 import io
 import os
 import re
+from dataclasses import replace
 
 import pytest
 from arroyo_devtools.live.frame import LiveFrame, Moment, bar
@@ -102,6 +103,13 @@ def test_a_frame_shows_every_operator_and_the_epoch(plan, result):
     assert row_of(lines, "out")[:3] == ["out", "std.blackhole", "1,000"]
 
 
+def test_a_frame_shows_where_the_pages_of_spark_are(plan, result):
+    address = "http://driver:4040"
+    assert f"Spark UI {address}" in "\n".join(lines_of(plan, last=result, spark_ui=address))
+    assert f"Spark UI {address}" in "\n".join(lines_of(plan, spark_ui=address))
+    assert "Spark UI" not in "\n".join(lines_of(plan, last=result))
+
+
 def test_the_slowest_operator_is_named_by_its_busiest_subtask(plan, result):
     assert lines_of(plan, last=result)[-1] == "slowest: counts (std.tumbling_window), busy 45% of the epoch"
 
@@ -111,6 +119,18 @@ def test_before_the_first_epoch_the_operators_are_there_already(plan):
     assert lines[0].endswith("the first epoch after epoch 7 is under way")
     assert row_of(lines, "counts") == ["counts", "std.tumbling_window"]
     assert not any("slowest" in line for line in lines)
+
+
+def test_an_epoch_that_runs_for_long_shows_what_it_has_come_to(plan, result):
+    running = replace(result, epoch=13, duration_s=10.0, source_rows=77_000)
+    lines = lines_of(plan, columns=200, last=result, since_last_s=10.2, running=running)
+    assert "epoch 13 runs for 10 s: 77,000 rows in" in lines[0]
+    assert "epoch 12 took 2.00 s" in lines[0]
+    assert row_of(lines, "bids") == ["bids", "nexmark.source", "100", "1%"]
+    assert "MiB" in row_of(lines, "counts")
+    first = lines_of(plan, columns=200, running=running)
+    assert first[0].endswith("the first epoch is under way   epoch 13 runs for 10 s: 77,000 rows in")
+    assert row_of(first, "bids") == ["bids", "nexmark.source", "100", "1%"]
 
 
 def test_restarts_and_notices_are_shown(plan, result):

@@ -5,11 +5,11 @@ import re
 
 import pytest
 from arroyo_devtools.schema import describe_operators
-from arroyo_devtools.schema.comments import read_comments
 from arroyo_devtools.schema.prose import read_field_text
 from google.protobuf.struct_pb2 import Value
 
 from arroyo_core.api.config_defaults import OptionError, default_text, default_value, parse_value
+from arroyo_core.pipeline.comments import read_comments
 from arroyo_core.pipeline.field_options import choices_of, is_map, writable_fields
 from arroyo_core.plugin import installed_plugins
 from arroyo_core.proto import options_pb2

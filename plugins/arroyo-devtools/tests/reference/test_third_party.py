@@ -5,12 +5,12 @@ import importlib
 import jsonschema
 import pytest
 from arroyo_devtools.schema import Kind, describe_operator, pipeline_schema
-from arroyo_devtools.schema.comments import FILE_NAME
 from google.protobuf import struct_pb2
 
 from arroyo_core.api import OperatorConstructor, Registry
 from arroyo_core.cli.main import main
 from arroyo_core.errors import PluginError
+from arroyo_core.pipeline.comments import FILE_NAME
 from arroyo_core.plugin import PluginSet
 
 PROTO = """\

@@ -52,7 +52,9 @@ _FIELDS = (
 
 def add_command(commands: Commands) -> None:
     """Add `dlq ls|show|replay`."""
-    parser = commands.add_parser("dlq", group=CommandGroup.STATE, help="list, show and replay dead letters")
+    parser = commands.add_parser(
+        "dlq", group=CommandGroup.STATE, runs_pipelines=False, help="list, show and replay dead letters"
+    )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     ls = _add(actions, "ls", "list which nodes have dead letters, and how many are open", _ls)
     add_format(ls, formerly=["--output"])

@@ -194,7 +194,9 @@ def _check_operators(plan: Plan, plugins: PluginSet, kept: set[str], route: Rout
             # Another sink takes its place.
             is_right = True
         else:
-            is_right = all(uses_two_phase_commit(config) for config in operator.tables(node.input_schemas).values())
+            tables = operator.tables(node.input_schemas).values()
+            # What waits for a commit changes no row; of other tables, the sink knows.
+            is_right = operator.is_row_wise(node.input_schemas) or all(map(uses_two_phase_commit, tables))
             if operator.guarantee() is not Guarantee.EXACTLY_ONCE:
                 warnings.append(
                     f"rows may come twice, or not at all, in {node.id!r} ({node.operator}) if a replay is interrupted: "

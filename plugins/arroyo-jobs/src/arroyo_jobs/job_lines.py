@@ -75,7 +75,7 @@ class JsonLines(SilentListener):
         self._out = out
 
     def on_epoch(self, result: EpochResult, job: JobResult) -> None:
-        self._write(epoch_object(self._plan, result))
+        self._write(epoch_object(job.plan or self._plan, result))
 
     def on_end(self, job: JobResult, *, outcome: str, error: str | None) -> None:
         self._write(end_object(self._plan, job, outcome=outcome, error=error))

@@ -81,6 +81,8 @@ class JobRun:
             error = None if self.job.error is None else str(self.job.error)
             self._json.on_end(self.job.result, outcome=self.job.outcome, error=error)
         for observer in self.observers:
+            if self.job.error is not None:
+                observer.on_failure(self.job.name, self.job.error)
             observer.on_end(self.job.name)
 
     def _run(self, job: SetJob) -> JobResult:

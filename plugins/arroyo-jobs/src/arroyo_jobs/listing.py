@@ -26,6 +26,7 @@ def add_commands(commands: Commands) -> None:
     ps = commands.add_parser(
         "ps",
         group=CommandGroup.JOBS,
+        runs_pipelines=False,
         help="list jobs, and whether they run",
         description="List the jobs below checkpoint URLs, and those of pipeline files: whether they run, how far they "
         "are, and who runs them.",
@@ -42,6 +43,7 @@ def add_commands(commands: Commands) -> None:
     status = commands.add_parser(
         "status",
         group=CommandGroup.JOBS,
+        runs_pipelines=False,
         help="show how a job is, and its nodes",
         description="Show how a job is, and what its nodes did in the last epoch. The exit code is 0 for a job that "
         "runs, has finished or was stopped, and 1 for one that failed or whose driver is gone.",
@@ -81,13 +83,18 @@ def _status(args: argparse.Namespace) -> int:
         columns = ["node", "rows in", "rows out", "rows behind", "busy", "state", "watermark", "warnings"]
         rows = [_node_row(name, numbers) for name, numbers in state.operators.items()]
         print_rows(columns, rows, right=("rows in", "rows out", "rows behind", "busy", "state"))
+    if state.running_operators:
+        print("\nso far in the running epoch:")
+        columns = ["node", "rows in", "rows out", "rows behind", "busy"]
+        rows = [_node_row(name, numbers)[: len(columns)] for name, numbers in state.running_operators.items()]
+        print_rows(columns, rows, right=columns[1:])
     return code
 
 
 def _listed(state: JobState) -> dict[str, Any]:
     fields = asdict(state)
     # That is for `arroyo status`.
-    del fields["operators"]
+    del fields["operators"], fields["running_operators"]
     return fields
 
 
@@ -113,13 +120,23 @@ def _facts(state: JobState, now_us: int) -> dict[str, str]:
         "state": state.state,
         "url": state.url,
         "driver": driver + since,
+        "spark ui": state.spark_ui,
         "generation": _shown(state.generation),
         "epoch": _shown(state.epoch),
+        "running": _running(state),
         "last commit": _ago(state.committed_us, now_us),
         "rows behind": "" if state.backlog is None else f"{state.backlog:,}",
+        "parallelism": "" if state.parallelism is None else str(state.parallelism),
         "restarts": "" if state.restarts is None else str(state.restarts),
         "last error": state.error,
     }
+
+
+def _running(state: JobState) -> str:
+    if state.running is None:
+        return ""
+    running = state.running
+    return f"epoch {running['epoch']}, {running['source_rows']:,} rows in after {running['duration_s']:.1f} s"
 
 
 def _node_row(name: str, numbers: Mapping[str, Any]) -> list[object]:

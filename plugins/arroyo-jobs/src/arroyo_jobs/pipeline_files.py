@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from arroyo_core.errors import SetupError
+from arroyo_core.pipeline.languages import Yaml, language_of
+from arroyo_core.plugin import installed_plugins
 
 _ENDINGS = (".yaml", ".yml")
 
@@ -23,15 +25,17 @@ def find_files(given: Sequence[str]) -> list[str]:
 def is_pipeline_name(name: str) -> bool:
     """Whether a file of a folder is a pipeline of its own: not its tests, and not a part that others include."""
     stem, dot, ending = name.rpartition(".")
-    return f"{dot}{ending}".lower() in _ENDINGS and not name.startswith(("_", ".")) and not stem.endswith("_test")
+    if name.startswith(("_", ".")) or stem.endswith("_test"):
+        return False
+    return f"{dot}{ending}".lower() in _ENDINGS or not isinstance(language_of(name, installed_plugins()), Yaml)
 
 
 def _in_folder(folder: Path) -> list[str]:
     found = sorted(str(path) for path in folder.iterdir() if path.is_file() and is_pipeline_name(path.name))
     if not found:
         raise SetupError(
-            f"there are no pipelines in {folder}: they are its files *.yaml and *.yml, without those that start with _ "
-            "or end in _test, and without those of folders below it"
+            f"there are no pipelines in {folder}: they are its files *.yaml and *.yml, and those of languages that are "
+            "installed, without those that start with _ or end in _test, and without those of folders below it"
         )
     return found
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from arroyo_core.api.urls import absolute_url
-from arroyo_core.cli.jobs import SUFFIXES, NamedJob, is_pipeline, job_of
+from arroyo_core.cli.jobs import NamedJob, is_pipeline, job_of
 from arroyo_core.errors import ConfigError, InvalidPipelineError
 from arroyo_core.state import get_storage_provider, paths
 from arroyo_core.state.inspection import find_started_jobs
@@ -33,7 +33,7 @@ def jobs_at(place: str) -> list[NamedJob]:
 
 def _jobs_of_files(folder: Path) -> Iterator[NamedJob]:
     for path in sorted(folder.iterdir()):
-        if path.suffix in SUFFIXES and path.is_file():
+        if is_pipeline(str(path)):
             try:
                 yield job_of(path)
             except (ConfigError, InvalidPipelineError):

@@ -68,7 +68,13 @@ def _written(file: str) -> WrittenPipeline | None:
         text = read_text(file, mistakes)
         language = language_of(file, installed_plugins())
         return load_pipeline(
-            text, file=file, environment=Environment(os.environ), given={}, mistakes=mistakes, language=language
+            text,
+            file=file,
+            environment=Environment(os.environ),
+            given={},
+            mistakes=mistakes,
+            language=language,
+            has_nodes=False,
         )
     except ArroyoError:
         return None

@@ -76,6 +76,23 @@ class JobMetrics(Collector):
     def collect(self) -> Iterable[Metric]:
         yield from self._job_metrics()
         yield from self._operator_metrics()
+        running = self._job.look()
+        if running is not None:
+            yield from self._running_metrics(running)
+
+    def _running_metrics(self, running: EpochResult) -> Iterable[Metric]:
+        """Gauges, not added to the counters: an epoch that fails is run again, and its rows would count twice."""
+        for name, metric in metrics_of(EpochResult).items():
+            if metric.running:
+                family = GaugeMetricFamily(metric.running, _running_help(metric), labels=("job_id",))
+                family.add_metric([self._plan.job_id], metric.prometheus_value(getattr(running, name)))
+                yield family
+        for name, metric in metrics_of(OperatorMetrics).items():
+            if metric.running:
+                family = GaugeMetricFamily(metric.running, _running_help(metric), labels=_OPERATOR_LABELS)
+                for (node_id, subtask), metrics in running.subtasks.items():
+                    family.add_metric(self._labels(node_id, subtask), metric.prometheus_value(getattr(metrics, name)))
+                yield family
 
     def _job_metrics(self) -> Iterable[Metric]:
         for owner in (self._job, self._last):
@@ -102,7 +119,8 @@ class JobMetrics(Collector):
         yield counted
 
     def _labels(self, node_id: str, subtask: int) -> list[str]:
-        return [self._plan.job_id, node_id, self._plan.nodes[node_id].operator, str(subtask)]
+        plan = self._job.plan or self._plan
+        return [plan.job_id, node_id, plan.nodes[node_id].operator, str(subtask)]
 
 
 class MergedMetrics(Collector):
@@ -128,6 +146,10 @@ class MergedMetrics(Collector):
                 else:
                     merged[family.name] = family
         return merged.values()
+
+
+def _running_help(metric: Definition) -> str:
+    return f"{metric.help}; so far, in the epoch that runs"
 
 
 def _all_well(jobs: Iterable[tuple[str, tuple[bool, str]]]) -> tuple[bool, str]:

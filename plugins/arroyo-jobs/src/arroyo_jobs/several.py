@@ -16,6 +16,7 @@ from arroyo_core.cli.log_lines import WARNING, LogLines
 from arroyo_core.cli.observers import enter_observers
 from arroyo_core.cli.options import JSON, spark_conf
 from arroyo_core.cli.progress import Progress, ProgressKind, choose_progress
+from arroyo_core.cli.provisioning import provision_for
 from arroyo_core.cli.run import job_log, set_up_logging, stopping
 from arroyo_core.cli.run import run as run_one
 from arroyo_core.cli.run_options import start_options
@@ -25,12 +26,12 @@ from arroyo_core.runtime.start import StartError, StartOptions
 from arroyo_core.spark.session import leave_spark, start_spark
 from arroyo_core.spark.shuffles import Spark
 from arroyo_core.spark.slots import slots_of
-from arroyo_core.spark.target import resolve_target
+from arroyo_core.spark.target import resolve_target, shown_master
 from arroyo_jobs.job_lines import JsonLines, name_job, named_progress
 from arroyo_jobs.job_run import JobRun
 from arroyo_jobs.pipeline_files import find_files
 from arroyo_jobs.planned_jobs import PlannedJob, plan_jobs
-from arroyo_jobs.shared_spark import shared_master
+from arroyo_jobs.shared_spark import shared_master, told_as_jobs
 from arroyo_jobs.threads import SetJob, StopSignals, run_jobs
 
 
@@ -141,7 +142,9 @@ def _open_spark(
     if args.in_process:
         return
     slots = sum(run.plan.width for run in runs)
-    master = shared_master(resolve_target(args.master, conf), slots)
+    target = resolve_target(args.master, conf)
+    master = shared_master(target, slots)
+    provision = provision_for(args, [run.plan for run in runs], installed_plugins(), target=target, lines=lines)
     there = slots_of(master)
     if 0 < there < slots:
         warning = (
@@ -149,10 +152,15 @@ def _open_spark(
             f"leave the master out, or give local[{slots}]"
         )
         print(lines.render(warning, level=WARNING), end="", file=sys.stderr, flush=True)
-    started = f"arroyo: starting Spark ({master}) for {len(runs)} pipelines"
+    wished = told_as_jobs([run.plan for run in runs])
+    if wished:
+        print(lines.render(wished, level=WARNING), end="", file=sys.stderr, flush=True)
+    started = f"arroyo: starting Spark ({shown_master(master)}) for {len(runs)} pipelines"
     print(lines.render(started), end="", file=sys.stderr, flush=True)
     name = f"{len(runs)} pipelines"
-    spark: Spark = start_spark(name, master=master, conf=conf, is_quiet=not args.debug, workers=slots)
+    spark: Spark = start_spark(
+        name, master=master, conf=conf, is_quiet=not args.debug, workers=slots, provision=provision
+    )
     resources.callback(leave_spark, spark)
     for run in runs:
         run.spark = spark

@@ -7,8 +7,10 @@ not wait for each other; a thread of the JVM and a Python worker for each task i
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from arroyo_core.errors import SetupError
+from arroyo_core.pipeline.plan import Plan
 from arroyo_core.spark.target import LOCAL_MASTER, Target
 
 
@@ -21,3 +23,14 @@ def shared_master(target: Target, slots: int) -> str:
         )
     # More threads than cores, because most of them wait; somebody who has chosen a number has it.
     return f"local[{max(slots, os.cpu_count() or 1)}]" if target.master == LOCAL_MASTER else target.master
+
+
+def told_as_jobs(plans: Sequence[Plan]) -> str:
+    """What to say of the pipelines that ask for live workers; nothing where none does."""
+    names = [plan.job_id for plan in plans if plan.execution != "jobs"]
+    if not names:
+        return ""
+    return (
+        f"each epoch is a Spark job ({', '.join(names)}): live workers would keep the slots of Spark that the other "
+        "pipelines need"
+    )

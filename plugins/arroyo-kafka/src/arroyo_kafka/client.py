@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from arroyo_core.api import Dataset
 from arroyo_core.api.policy import current_policy
 from arroyo_core.errors import ArroyoError, ConfigError, DataError, ExternalError
 
@@ -56,6 +57,10 @@ class Client:
 
     bootstrap_servers: str
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def dataset(self, topic: str) -> Dataset:
+        """A topic of the cluster, which is named after the first of its brokers."""
+        return Dataset(f"kafka://{self.bootstrap_servers.partition(',')[0].strip()}", topic)
 
     def consumer(self, own: Mapping[str, Any], *, defaults: Mapping[str, Any] | None = None) -> Consumer:
         """A consumer with these settings of the operator's own; raises `ConfigError` for a setting that is wrong.

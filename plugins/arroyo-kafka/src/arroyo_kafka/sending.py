@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 FLUSH_BYTES = 32 << 20
 FLUSH_MESSAGES = 100_000
 _QUEUE_MESSAGES = 1_000_000
+#: For reports of messages whose transaction has failed already.
+_REPORT_SECONDS = 1.0
 
 #: The columns that are parameters of a message.
 _FIELDS = {VALUE: "value", KEY: "key", TIME_MS: "timestamp"}
@@ -88,16 +90,21 @@ class Sender:
         """
         left = len(self.producer)
         while left:
-            try:
-                before, left = left, self.producer.flush(CALL_SECONDS)
-            except SystemError as error:
-                # What ends a producer, such as a newer one, interrupts the reports of its messages; so it comes out.
-                raise ExternalError(f"the producer has ended: {error.__cause__ or error}") from error
+            before, left = left, self._wait(CALL_SECONDS)
             self._check()
             if left >= before:
                 raise ExternalError(f"{left} messages have not reached the cluster: it does not answer")
         self._check()
         self._waiting_bytes = self._waiting_messages = 0
+
+    def explain(self, error: KafkaError) -> None:
+        """Raise why a message was refused, where that has failed the transaction, and so a call that gave `error`."""
+        from confluent_kafka import KafkaError as Code
+
+        if error.txn_requires_abort() or error.code() == Code._STATE:
+            # The report of the message may come after the error that it causes.
+            self._wait(_REPORT_SECONDS)
+            self._check()
 
     def forget(self) -> None:
         """Begin again: what was sent before is of no interest. Numbers of partitions are asked for again."""
@@ -113,7 +120,7 @@ class Sender:
                 self._queue_one_by_one(topic, partition, messages, _headers(rows, staged.headers))
             elif self.producer.produce_batch(topic, messages, partition) != len(messages):
                 first = next(message for message in messages if "_error" in message)
-                raise self._reason(first["_error"], topic, len(first.get("value") or b""))
+                raise self._refusal(first["_error"], topic, first)
 
     def _queue_one_by_one(
         self, topic: str, partition: int, messages: Sequence[dict[str, Any]], headers: Iterable[Headers]
@@ -124,7 +131,7 @@ class Sender:
             try:
                 self.producer.produce(topic, partition=partition, headers=names_and_values, **message)
             except KafkaException as error:
-                raise self._reason(error.args[0], topic, len(message.get("value") or b"")) from error
+                raise self._refusal(error.args[0], topic, message) from error
 
     def _by_partition(self, topic: str, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The messages of each partition, in order; together, without one, where the producer chooses by the key."""
@@ -141,10 +148,23 @@ class Sender:
             raise self._reason(found.error, topic, 0)
         return len(found.partitions)
 
+    def _wait(self, seconds: float) -> int:
+        """Wait for reports of messages; how many are still without one."""
+        try:
+            return self.producer.flush(seconds)
+        except SystemError as error:
+            # What ends a producer, such as a newer one, interrupts the reports of its messages; so it comes out.
+            raise ExternalError(f"the producer has ended: {error.__cause__ or error}") from error
+
     def _check(self) -> None:
         if self._refused.first is not None:
             error, message = self._refused.first
             raise self._reason(error, str(message.topic()), len(message.value() or b""))
+
+    def _refusal(self, error: KafkaError, topic: str, message: Mapping[str, Any]) -> ArroyoError:
+        """Why the producer does not take a message."""
+        self.explain(error)
+        return self._reason(error, topic, len(message.get("value") or b""))
 
     def _reason(self, error: KafkaError, topic: str, size: int) -> ArroyoError:
         from confluent_kafka import KafkaError as Code

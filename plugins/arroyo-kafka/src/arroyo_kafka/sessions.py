@@ -56,11 +56,7 @@ class Session:
         """
         self._sender.forget()
         self._sender.producer.begin_transaction()
-        for batch in batches:
-            self._sender.send(batch.messages, batch.staged)
-        self._markers.write(self._sender.producer, marker)
-        # The reason of a refused message is known only here; the end of a transaction only says that there is one.
-        self._sender.flush()
+        self._produce(batches, marker)
         before_end()
         self._end()
         self.marker = marker
@@ -72,6 +68,19 @@ class Session:
     def close(self) -> None:
         self._markers.close()
         self._close_producer()
+
+    def _produce(self, batches: Sequence[StagedBatch], marker: Marker) -> None:
+        from confluent_kafka import KafkaException
+
+        try:
+            for batch in batches:
+                self._sender.send(batch.messages, batch.staged)
+            self._markers.write(self._sender.producer, marker)
+        except KafkaException as error:
+            self._sender.explain(error.args[0])
+            raise
+        # The reason of a refused message is known only here; the end of a transaction only says that there is one.
+        self._sender.flush()
 
     def _connect(self, topic: str) -> None:
         """Wait for a connection: without one `init_transactions` looks for its coordinator again after half a second.

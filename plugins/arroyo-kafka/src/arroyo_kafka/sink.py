@@ -16,6 +16,7 @@ from arroyo_core.api import (
     ArrowOperator,
     ArroyoSchema,
     CheckpointBarrier,
+    Dataset,
     DisplayableOperator,
     OperatorContext,
     TaskInfo,
@@ -74,6 +75,9 @@ class KafkaSink(ArrowOperator, ABC):
         if settings.client.settings:
             fields.append(("client", settings.client.display()))
         return DisplayableOperator(self.name(), fields)
+
+    def datasets(self) -> Sequence[Dataset]:
+        return [self._settings.client.dataset(self._settings.topic)] if self._settings.topic else []
 
     def lives_on(self) -> bool:
         return True

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from arroyo_core.api import (
     ArroyoSchema,
+    Dataset,
     DisplayableOperator,
     OperatorContext,
     SourceCollector,
@@ -113,6 +114,10 @@ class KafkaSource(SourceOperator):
             ("client", settings.client.display() or None),
         ]
         return DisplayableOperator(self.name(), [(label, value) for label, value in rows if value is not None])
+
+    def datasets(self) -> Sequence[Dataset]:
+        """None by a pattern: which topics it matches only the cluster knows."""
+        return [self._settings.client.dataset(name) for name in self._settings.topics.names]
 
     def lives_on(self) -> bool:
         return True

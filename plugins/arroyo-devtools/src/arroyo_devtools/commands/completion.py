@@ -16,6 +16,7 @@ def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "completion",
         group=CommandGroup.TOOLS,
+        runs_pipelines=False,
         help="print a completion script for a shell",
         description="Print a script that completes commands, options, files and the names of operators. "
         'For bash, put this into ~/.bashrc: eval "$(arroyo completion bash)"',

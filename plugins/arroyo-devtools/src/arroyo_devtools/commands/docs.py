@@ -27,6 +27,7 @@ def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "docs",
         group=CommandGroup.TOOLS,
+        runs_pipelines=False,
         help="explain an operator or a user function",
         description="Explain an operator: what it does, its settings, what it keeps and gives, and an example. "
         "Without a name, list all operators and user functions that are installed.",

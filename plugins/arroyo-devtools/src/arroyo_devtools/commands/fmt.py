@@ -12,25 +12,30 @@ from pathlib import Path
 from arroyo_core.cli.commands import CommandGroup, Commands
 from arroyo_core.cli.diagnostics import print_mistake
 from arroyo_core.cli.exits import MISTAKE, OK
-from arroyo_core.errors import InvalidPipelineError
+from arroyo_core.errors import InvalidPipelineError, Location
+from arroyo_core.pipeline.languages import Yaml, language_of
 from arroyo_core.pipeline.mistakes import Mistakes
 from arroyo_core.pipeline.text import decode
 from arroyo_core.pipeline.views.labels import count
+from arroyo_core.plugin import installed_plugins
 from arroyo_devtools.formatting import format_text
 
 #: Some file is not in the canonical layout.
 CHANGED = 1
 _STDIN = "-"
+_ENDINGS = tuple(ending for ending in Yaml.endings if ending)
 
 
 def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "fmt",
         group=CommandGroup.PIPELINES,
+        runs_pipelines=False,
         help="bring pipeline files into the canonical layout",
         description="Bring pipeline files, and files that they include, into the canonical layout. Comments, the order "
-        "of nodes and what the files mean stay as they are. Exit code 2 when a file is not YAML; with --check or "
-        "--diff nothing is written, and the exit code is 1 when a file would change.",
+        "of nodes and what the files mean stay as they are. Files of other languages, such as SQL, are refused. Exit "
+        "code 2 when a file is not YAML; with --check or --diff nothing is written, and the exit code is 1 when a file "
+        "would change.",
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="a file in YAML; - formats stdin to stdout")
     parser.add_argument("--check", action="store_true", help="only tell which files would change")
@@ -58,8 +63,12 @@ def fmt(args: argparse.Namespace) -> int:
 def _format_file(file: str, args: argparse.Namespace) -> bool:
     """Whether the file was not in the canonical layout."""
     shown = "<stdin>" if file == _STDIN else file
-    data = sys.stdin.buffer.read() if file == _STDIN else _read(file)
     mistakes = Mistakes()
+    if not _is_yaml(file):
+        # Most of SQL is also a plain text of YAML: it would be written again as one.
+        mistakes.add("only YAML has a canonical layout: this file is left as it is", at=Location(file, 1, 1))
+        mistakes.raise_if_any()
+    data = sys.stdin.buffer.read() if file == _STDIN else _read(file)
     text = decode(data, file=shown, mistakes=mistakes)
     mistakes.raise_if_any()
     formatted = format_text(text or "", file=shown)
@@ -77,6 +86,11 @@ def _format_file(file: str, args: argparse.Namespace) -> bool:
         _replace(Path(file), formatted.encode())
         print(f"changed {file}", file=sys.stderr)
     return is_changed
+
+
+def _is_yaml(file: str) -> bool:
+    """Whether no plugin reads files of this name in another language; tests of pipelines are YAML too."""
+    return file.lower().endswith(_ENDINGS) or isinstance(language_of(file, installed_plugins()), Yaml)
 
 
 def _read(file: str) -> bytes:

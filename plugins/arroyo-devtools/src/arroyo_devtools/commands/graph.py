@@ -10,7 +10,7 @@ from pathlib import Path
 from arroyo_core.cli.arguments import checkpoint
 from arroyo_core.cli.commands import CommandGroup, Commands
 from arroyo_core.cli.exits import OK
-from arroyo_core.cli.options import add_output, add_planning, add_untrusted, planning, write_output
+from arroyo_core.cli.options import add_file, add_output, add_planning, add_untrusted, planning, write_output
 from arroyo_core.cli.plan import add_view
 from arroyo_core.cli.planning_time import planning_time
 from arroyo_core.errors import SetupError
@@ -41,7 +41,7 @@ def add_command(commands: Commands) -> None:
         description="Draw a pipeline: its nodes, the chains that run in one task, and what goes between them. "
         "Without -o as text. Values from the environment are shown as ${NAME}.",
     )
-    parser.add_argument("file", metavar="FILE", help="a pipeline in YAML")
+    add_file(parser)
     add_output(
         parser, help=f"where to, by its ending: {', '.join(DRAWINGS)} (.png needs the extra arroyo-devtools[png])"
     )

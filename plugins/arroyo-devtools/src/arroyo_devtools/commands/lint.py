@@ -29,10 +29,10 @@ def add_command(commands: Commands) -> None:
         group=CommandGroup.PIPELINES,
         help="find what a pipeline probably does not mean",
         description="Find missing watermarks, state without limit, weak sinks, secrets in clear and what is not used. "
-        "A comment '# arroyo: ignore[code]' silences its line. Exit code 0 when nothing is found, 1 when there are "
+        "A comment with 'arroyo: ignore[code]' silences its line. Exit code 0 when nothing is found, 1 when there are "
         "warnings, 2 when a file is not valid.",
     )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="a pipeline in YAML")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="a pipeline")
     add_format(parser, formerly=["--output"])
     add_planning(parser, has_parallelism=False)
     add_untrusted(parser)

@@ -11,6 +11,7 @@ from arroyo_core.cli.exits import OK
 _PARTS = {
     "source": "a distribution with a source, through outages and new partitions, and its conformance tests",
     "sink": "a distribution with an exactly-once sink, and its conformance tests",
+    "database": "a distribution with a database as exactly-once sink and as lookup, and its conformance tests",
     "operator": "a distribution with an operator that keeps state, and its conformance tests",
 }
 
@@ -19,7 +20,8 @@ def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "new",
         group=CommandGroup.EXTENSIONS,
-        help="start a source, a sink, an operator, user functions or a pipeline",
+        runs_pipelines=False,
+        help="start a source, a sink, a database, an operator, user functions or a pipeline",
         description="Start something new from a template that works as it is: change it into what you want.",
     )
     kinds = parser.add_subparsers(title="kinds", metavar="KIND", required=True)
@@ -45,8 +47,8 @@ def new_part(args: argparse.Namespace) -> int:
     part = Part(args.part)
     names = plugin_names(args.name, args.prefix)
     target = render_part(part, names, args.into)
-    print(f"Made {target} with {names.prefix}.{part.operator}. Next:")
-    _print_steps(target, kind=part)
+    print(f"Made {target} with {' and '.join(f'{names.prefix}.{name}' for name in part.operators)}. Next:")
+    _print_steps(target, kind="sink" if part is Part.DATABASE else part)
     return OK
 
 

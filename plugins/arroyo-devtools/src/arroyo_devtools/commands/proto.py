@@ -18,9 +18,11 @@ def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "proto",
         group=CommandGroup.EXTENSIONS,
+        runs_pipelines=False,
         help="compile the configs of a plugin",
         description="Compile the .proto files of a plugin, after a change: modules beside them, and their comments for "
-        "'arroyo docs' and editors into descriptors.binpb of the plugin's package. Needs 'pip install grpcio-tools'.",
+        "'arroyo docs' and editors into descriptors.binpb of the plugin's package. Needs grpcio-tools: "
+        "pip install 'grpcio-tools<1.79'.",
     )
     parser.add_argument(
         "sources",
@@ -41,7 +43,7 @@ def proto(args: argparse.Namespace) -> int:
         found = f"{len(packages)} packages with .proto files" if packages else "no .proto file"
         raise ConfigError(f"there is {found} below {str(sources)!r}: name the folder that holds the plugin's package")
     if find_spec("grpc_tools") is None:
-        raise SetupError("the compiler of .proto files is missing: pip install grpcio-tools")
+        raise SetupError("the compiler of .proto files is missing: pip install 'grpcio-tools<1.79'")
     descriptors = sources / packages[0] / "descriptors.binpb"
     # Wherever arroyo-core is installed, also from a clone: configs import its options.proto.
     roots = (sources, Path(arroyo_core.__file__).parent.parent)

@@ -18,6 +18,7 @@ def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "schema",
         group=CommandGroup.TOOLS,
+        runs_pipelines=False,
         help="print a JSON Schema of pipeline files for editors",
         description="Print the JSON Schema (draft 7) of pipeline files with the operators of the installed plugins. "
         "Editors use it to complete, explain and check; docs/editors.md tells how.",

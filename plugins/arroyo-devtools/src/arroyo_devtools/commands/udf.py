@@ -21,7 +21,7 @@ def add_actions(commands: Commands) -> None:
     build = actions.add_parser("build", help="make a bundle", description="Make a bundle; equal sources, equal bytes.")
     build.add_argument("source", metavar="SRC", help="a folder with a pyproject.toml, or one .py file")
     build.add_argument("-o", "--output", default=".", metavar="DIR", help="where the bundle goes (default: here)")
-    build.set_defaults(command=_build)
+    build.set_defaults(command=_build, runs_pipelines=True)
 
     push = actions.add_parser(
         "push",
@@ -40,7 +40,7 @@ def add_actions(commands: Commands) -> None:
         "Exit code 2 if anything is wrong.",
     )
     test.add_argument("file", metavar="FILE", help="a bundle")
-    test.set_defaults(command=_test)
+    test.set_defaults(command=_test, runs_pipelines=True)
 
     keygen = actions.add_parser(
         "keygen",

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from arroyo_core.cli.formats import format_duration, format_size
 from arroyo_core.errors import SetupError
 from arroyo_core.local_folders import STATE_CACHE, UDF_CACHE, LocalFolder
 from arroyo_core.spark.java import check_java, java_version
+from arroyo_core.spark.releases import INSTALL, is_supported
 from arroyo_core.state.cache_sweep import measure_usage
 from arroyo_devtools.doctor.findings import Finding, Level, failed, ok, warning
 
@@ -31,6 +33,8 @@ SCARCE_DISK_BYTES, LEAST_DISK_BYTES = 2 * GIBIBYTE, GIBIBYTE // 8
 SCARCE_MEMORY_BYTES, LEAST_MEMORY_BYTES = 2 * GIBIBYTE, GIBIBYTE // 2
 #: Each gets a line of its own; of the others only what is wrong.
 SHOWN_PACKAGES = ("pyspark", "pyarrow", "protobuf", "pandas")
+#: What brings pyspark where a platform does not.
+SPARK_EXTRA = "spark"
 #: pyspark without a JVM, and without py4j.
 THIN_CLIENT = "pyspark-client"
 #: How far the clock of the wall may run from the steady one in a moment.
@@ -71,29 +75,46 @@ def check_python() -> Iterator[Finding]:
 
 
 def check_packages() -> Iterator[Finding]:
+    """What arroyo-core requires, and what it requires to run pipelines on Spark."""
     for text in sorted(requires("arroyo-core") or []):
         requirement = Requirement(text)
-        if requirement.marker is not None and not requirement.marker.evaluate():
+        is_always = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        if not is_always and not (requirement.marker and requirement.marker.evaluate({"extra": SPARK_EXTRA})):
             continue
-        name, fix = requirement.name, f"pip install '{requirement.name}{requirement.specifier}'"
+        name = requirement.name
+        fix = f"pip install '{name}{requirement.specifier}'" if is_always else INSTALL
         found = _version_of(name)
-        if found is None and name in ("pyspark", "py4j") and (thin := _version_of(THIN_CLIENT)):
-            if name == "pyspark":
-                yield ok(name, f"{THIN_CLIENT} {thin} stands for it: it reaches Spark Connect (--master sc://...) only")
-            continue
-        if found is None:
+        if found is None and name == "pyspark" and (thin := _version_of(THIN_CLIENT)):
+            yield ok(name, f"{THIN_CLIENT} {thin} stands for it: it reaches Spark Connect (--master sc://...) only")
+        elif found is None and name == "pyspark":
+            yield failed(name, "is not installed: pipelines can be checked and planned here, and not run on Spark", fix)
+        elif found is None:
             yield failed(name, "is not installed", fix)
-            continue
-        if not requirement.specifier.contains(found, prereleases=True):
+        elif not _is_allowed(name, found, requirement):
             yield failed(name, f"{found} is installed, and arroyo-core needs {requirement.specifier}", fix)
         elif name in SHOWN_PACKAGES:
             yield ok(name, f"{found} (supported: {requirement.specifier})")
+
+
+def _is_allowed(name: str, found: str, requirement: Requirement) -> bool:
+    return is_supported(found) if name == "pyspark" else requirement.specifier.contains(found, prereleases=True)
 
 
 def _version_of(name: str) -> str | None:
     try:
         return version(name)
     except PackageNotFoundError:
+        # A platform has a pyspark of its own, which pip knows nothing of.
+        return _version_of_platform() if name == "pyspark" else None
+
+
+def _version_of_platform() -> str | None:
+    if _version_of(THIN_CLIENT) is not None:
+        return None
+    try:
+        import_module("pyspark")
+        return str(import_module("pyspark.version").__version__)
+    except ImportError:
         return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from arroyo_core.pipeline.languages import language_of
 from arroyo_core.pipeline.mistakes import Mistakes
 from arroyo_core.pipeline.planner import PlannedPipeline
 from arroyo_core.plugin import PluginSet
@@ -32,5 +33,11 @@ def lint_pipeline(pipeline: PlannedPipeline, *, plugins: PluginSet) -> list[Find
     hidden |= {(at.file, at.line) for at in secret_places(pipeline, plugins)}
     # Also for what else is found in a line with a secret, silenced or not.
     found = [replace(one, shows_line=(one.at.file, one.at.line) not in hidden) for one in found]
-    left = silence(found, pipeline.written.texts)
+    left = [_in_its_language(one, plugins) for one in silence(found, pipeline.written.texts, plugins)]
     return sorted(left, key=lambda finding: (finding.at.file, finding.at.line, finding.at.column, finding.code))
+
+
+def _in_its_language(finding: Finding, plugins: PluginSet) -> Finding:
+    """With the advice that the language of the file has: operators speak of fields of their configs."""
+    advice = language_of(finding.at.file, plugins).advice(finding.code)
+    return finding if advice is None else replace(finding, fix=advice)

@@ -1,4 +1,4 @@
-"""`# arroyo: ignore[code]`: a comment that silences findings of its own line."""
+"""`arroyo: ignore[code]` in a comment, which silences findings of its own line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from arroyo_core.errors import Location
+from arroyo_core.pipeline.languages import Yaml, language_of
 from arroyo_core.pipeline.mistakes import nearest
+from arroyo_core.plugin import PluginSet
 from arroyo_devtools.formatting.comments import find_comments
 from arroyo_devtools.lint.findings import CODES, Finding
 
@@ -20,9 +22,9 @@ class _Ignore:
     codes: tuple[str, ...]
 
 
-def silence(findings: Iterable[Finding], texts: Mapping[str, str]) -> list[Finding]:
+def silence(findings: Iterable[Finding], texts: Mapping[str, str], plugins: PluginSet) -> list[Finding]:
     """The findings that no comment silences, and one for every comment that silences nothing."""
-    ignores = [ignore for file, text in texts.items() for ignore in _find_ignores(file, text)]
+    ignores = [ignore for file, text in texts.items() for ignore in _find_ignores(file, text, plugins)]
     by_line = {(ignore.at.file, ignore.at.line): ignore for ignore in ignores}
     left, used = [], set()
     for finding in findings:
@@ -34,20 +36,27 @@ def silence(findings: Iterable[Finding], texts: Mapping[str, str]) -> list[Findi
     for ignore in ignores:
         left += [_useless(ignore, code) for code in ignore.codes if (ignore.at, code) not in used]
         if not ignore.codes:
-            left.append(_finding(ignore, "this comment silences nothing", "name the code: # arroyo: ignore[code]"))
+            left.append(_finding(ignore, "this comment silences nothing", "name the code: arroyo: ignore[code]"))
     return left
 
 
-def _find_ignores(file: str, text: str) -> list[_Ignore]:
+def _find_ignores(file: str, text: str, plugins: PluginSet) -> list[_Ignore]:
     if "arroyo:" not in text:
         return []
     found = []
-    for comment in find_comments(text):
-        match = _IGNORE.search(comment.text)
+    for line, column, comment in _comments(file, text, plugins):
+        match = _IGNORE.search(comment)
         if match is not None:
             codes = tuple(code.strip() for code in (match["codes"] or "").split(",") if code.strip())
-            found.append(_Ignore(Location(file, comment.line + 1, comment.column + match.start() + 1), codes))
+            found.append(_Ignore(Location(file, line, column + match.start()), codes))
     return found
+
+
+def _comments(file: str, text: str, plugins: PluginSet) -> Iterable[tuple[int, int, str]]:
+    language = language_of(file, plugins)
+    if isinstance(language, Yaml):
+        return ((each.line + 1, each.column + 1, each.text) for each in find_comments(text))
+    return language.comments(text)
 
 
 def _useless(ignore: _Ignore, code: str) -> Finding:

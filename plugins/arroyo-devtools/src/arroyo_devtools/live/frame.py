@@ -34,11 +34,20 @@ class Moment:
     #: The last committed epoch, and how long ago that was.
     last: EpochResult | None = None
     since_last_s: float = 0.0
+    #: The epoch that runs for long, as far as it has come.
+    running: EpochResult | None = None
     resumed_from: int = 0
     source_rows: int = 0
     restarts: int = 0
+    #: Spark's own pages.
+    spark_ui: str = ""
     #: One more line, for what the job is about to do.
     notice: str = ""
+
+    @property
+    def shown(self) -> EpochResult | None:
+        """What rates and shares are of: the epoch that runs for long, else the last one."""
+        return self.running or self.last
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +86,10 @@ def _facts(plan: Plan, moment: Moment) -> list[str]:
     last = moment.last
     if last is None:
         after = f" after epoch {moment.resumed_from}" if moment.resumed_from else ""
-        return [*facts, f"the first epoch{after} is under way"]
+        return [*facts, f"the first epoch{after} is under way", *_running(moment), *_pages(moment)]
     rate = last.source_rows / last.duration_s if last.duration_s else 0.0
     facts += [
+        *_running(moment),
         f"epoch {last.epoch} took {last.duration_s:.2f} s, committed {format_duration(moment.since_last_s)} ago",
         f"{rate:,.0f} rows/s",
         f"{moment.source_rows:,} rows in",
@@ -93,7 +103,18 @@ def _facts(plan: Plan, moment: Moment) -> list[str]:
         facts.append(f"watermark lag {format_lag(last.watermark_us, now_us=moment.now_us)}")
     if moment.restarts:
         facts.append(f"restarts {moment.restarts}")
-    return facts
+    return [*facts, *_pages(moment)]
+
+
+def _pages(moment: Moment) -> list[str]:
+    return [f"Spark UI {moment.spark_ui}"] if moment.spark_ui else []
+
+
+def _running(moment: Moment) -> list[str]:
+    running = moment.running
+    if running is None:
+        return []
+    return [f"epoch {running.epoch} runs for {running.duration_s:.0f} s: {running.source_rows:,} rows in"]
 
 
 def _fold(facts: Sequence[str], width: int) -> list[str]:
@@ -108,17 +129,17 @@ def _fold(facts: Sequence[str], width: int) -> list[str]:
 
 
 def _slowest(plan: Plan, moment: Moment) -> str:
-    name = moment.last.slowest() if moment.last is not None else None
-    if moment.last is None or name is None:
+    name = moment.shown.slowest() if moment.shown is not None else None
+    if moment.shown is None or name is None:
         return ""
-    share = moment.last.busy_shares()[name]
+    share = moment.shown.busy_shares()[name]
     return f"slowest: {name} ({plan.nodes[name].operator}), busy {share:.0%} of the epoch"
 
 
 def _table(plan: Plan, moment: Moment, room: int, options: ConsoleOptions) -> Iterator[RenderableType]:
     names = list(plan.nodes)
-    shares = moment.last.busy_shares() if moment.last is not None else {}
-    slowest = moment.last.slowest() if moment.last is not None else None
+    shares = moment.shown.busy_shares() if moment.shown is not None else {}
+    slowest = moment.shown.slowest() if moment.shown is not None else None
     shown = names
     if len(names) > room:
         # The busiest, in the order of the pipeline.
@@ -152,18 +173,18 @@ def _row(plan: Plan, moment: Moment, name: str, share: float | None, *, is_ascii
     row = dict.fromkeys(_TITLES, "")
     row["node"] = name if len(name) <= _MAX_NODE else f"{name[: _MAX_NODE - 3]}..."
     row["operator"] = plan.nodes[name].operator
-    last = moment.last
-    if last is None or share is None:
+    epoch, last = moment.shown, moment.last
+    if epoch is None or share is None:
         return row
-    metrics = last.operators[name]
-    seconds = last.duration_s or 1.0
+    metrics = epoch.operators[name]
+    seconds = epoch.duration_s or 1.0
     if plan.inputs_of(name):
         row["rows in/s"] = f"{metrics.rows_received / seconds:,.0f}"
     if plan.outputs_of(name):
         row["rows out/s"] = f"{metrics.rows_sent / seconds:,.0f}"
-    if name in last.operator_watermarks_us:
-        row["lag"] = format_lag(last.operator_watermarks_us[name], now_us=moment.now_us)
-    if name in last.operator_state_bytes:
+    if name in epoch.operator_watermarks_us:
+        row["lag"] = format_lag(epoch.operator_watermarks_us[name], now_us=moment.now_us)
+    if last is not None and name in last.operator_state_bytes:
         row["state"] = format_size(last.operator_state_bytes[name])
     row["busy"] = f"{share:.0%}"
     row["bar"] = bar(share, is_ascii=is_ascii)

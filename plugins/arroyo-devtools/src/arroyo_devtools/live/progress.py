@@ -95,7 +95,7 @@ class LiveProgress(Progress):
             self._draw()
 
     def _draw(self) -> None:
-        self._screen.draw(LiveFrame(self._plan, self._moment()))
+        self._screen.draw(LiveFrame(self._job.plan or self._plan, self._moment()))
 
     def _moment(self) -> Moment:
         now_s = time.monotonic()
@@ -105,9 +105,11 @@ class LiveProgress(Progress):
             running_s=now_s - self._started_s,
             last=last,
             since_last_s=now_s - committed_s,
+            running=self._job.look(),
             resumed_from=self._job.resumed_from,
             source_rows=self._job.source_rows,
             restarts=self._job.restarts,
+            spark_ui=self._job.spark_ui,
             notice=self._notice,
         )
 

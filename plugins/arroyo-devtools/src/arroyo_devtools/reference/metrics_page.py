@@ -29,6 +29,18 @@ def metrics_page() -> str:
         if owner is OperatorMetrics:
             rows.append((f"`{OWN_COUNTERS}_total`", "`counters`", "", f"{OWN_COUNTERS_HELP}; labelled `counter`, too"))
         parts += [f"## {title}", text, table(("Prometheus", "JSON", "Unit", "Meaning"), rows)]
+    running = [
+        (f"`{metric.running}`", metric.unit, metric.help)
+        for owner in (EpochResult, OperatorMetrics)
+        for metric in metrics_of(owner).values()
+        if metric.running
+    ]
+    parts += [
+        "## Of the epoch that runs",
+        "What live workers have counted so far in an epoch that has run for a second; labelled as above. They are "
+        "gauges: an epoch that fails is run again.",
+        table(("Prometheus", "Unit", "Meaning"), running),
+    ]
     return "\n\n".join(parts)
 
 

@@ -11,8 +11,8 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 
 from arroyo_core.api import Origin
+from arroyo_core.pipeline.comments import read_comments
 from arroyo_core.plugin import PluginSet
-from arroyo_devtools.schema.comments import read_comments
 from arroyo_devtools.schema.prose import OperatorText, read_operator_text
 
 

@@ -12,9 +12,9 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 
 from arroyo_core.api import OperatorConstructor, Origin
+from arroyo_core.pipeline.comments import read_comments
 from arroyo_core.pipeline.wellknown import WELL_KNOWN
 from arroyo_core.plugin import PluginSet
-from arroyo_devtools.schema.comments import read_comments
 from arroyo_devtools.schema.field_docs import FieldDoc, describe_fields
 from arroyo_devtools.schema.offers import Offers
 from arroyo_devtools.schema.prose import OperatorText, read_operator_text

@@ -14,6 +14,7 @@ from google.protobuf.descriptor import Descriptor
 
 from arroyo_core.api.units import format_duration_us
 from arroyo_core.pipeline import scalar_schemas as scalars
+from arroyo_core.pipeline.expansions import expansions_of
 from arroyo_core.pipeline.file_keys import (
     ID,
     NODE,
@@ -55,7 +56,7 @@ def pipeline_schema(plugins: PluginSet) -> Schema:
     definitions = {_NODE: _node(operators, conditions), **definitions}
     others: dict[str, Schema] = {
         "parameters": _parameters(),
-        "nodes": {"type": "array", "minItems": 1, "items": {"$ref": f"#/definitions/{_NODE}"}},
+        "nodes": {"type": "array", "minItems": 1, "items": _item(sorted(expansions_of(plugins)))},
     }
     sections = sections_of(plugins)
     others |= {key: section.schema() for key, section in sections.items()}
@@ -66,6 +67,16 @@ def pipeline_schema(plugins: PluginSet) -> Schema:
         **_section(pipeline_keys(sections), others),
         "definitions": definitions,
     }
+
+
+def _item(expansions: Sequence[str]) -> Schema:
+    """A node, or one that has one of these keys instead of an operator, and stands for others."""
+    item: Schema = {"$ref": f"#/definitions/{_NODE}"}
+    for key in expansions:
+        properties = {"id": {"type": "string"}, key: {"type": "string"}}
+        expanded = {"type": "object", "additionalProperties": False, "required": ["id"], "properties": properties}
+        item = {"if": {"required": [key]}, "then": expanded, "else": item}
+    return item
 
 
 def _node(operators: Mapping[str, OperatorDoc], conditions: Sequence[Schema]) -> Schema:

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
-        "kafka", group=CommandGroup.STATE, help="look at Kafka topics, and at a job's positions in them"
+        "kafka",
+        group=CommandGroup.STATE,
+        runs_pipelines=False,
+        help="look at Kafka topics, and at a job's positions in them",
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     _add_topics(actions)
