@@ -34,7 +34,7 @@ unexport CONDA_PREFIX PYTHONPATH PYTHONHOME
 # Every Spark worker would compile all it imports, each time again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help env demo test chaos chaos-processes chaos-kafka chaos-scale adversary live-network cuts soak many mutations fuzz quick lint format proto docs-reference lock licences sbom wheels bench bench-smoke bench-epochs bench-formats bench-kafka bench-live bench-operators bench-state bench-udf plugin java kafka clean
+.PHONY: help env demo test chaos chaos-processes chaos-kafka chaos-orders chaos-scale adversary live-network live-messages cuts soak soak-files many mutations sql-queries sql-snapshots fuzz azure google quick lint format proto docs-reference lock licences sbom wheels bench bench-smoke bench-bridges bench-cdc bench-delta bench-epochs bench-formats bench-iceberg bench-kafka bench-live bench-mysql bench-operators bench-postgres bench-sql bench-state bench-udf plugin java kafka clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -48,13 +48,10 @@ $(STAMP): constraints.txt Makefile $(PROJECTS)
 	@$(call pinned,uv) > $(VENV)/uv.txt && $(BIN)/python -m pip install --quiet --require-hashes -r $(VENV)/uv.txt
 	@mkdir -p $(WHEELHOUSE)
 	@$(BIN)/python tools/install.py --group build
-	@ls $(WHEELHOUSE)/$(subst ==,-,$(PYSPARK))-*.whl >/dev/null 2>&1 || { \
-	    echo "downloading and building $(PYSPARK): 450 MB, the first time takes a while"; \
-	    rm -f $(WHEELHOUSE)/*; \
-	    $(call pinned,pyspark) > $(WHEELHOUSE)/pyspark.txt; \
-	    $(BIN)/python -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir $(WHEELHOUSE) --require-hashes -r $(WHEELHOUSE)/pyspark.txt; }
+	@ls $(WHEELHOUSE)/$(subst ==,-,$(PYSPARK))-*.whl >/dev/null 2>&1 || rm -f $(WHEELHOUSE)/*
+	@$(BIN)/python tools/sparks.py wheel constraints.txt --into $(WHEELHOUSE) >/dev/null
 	@echo "installing the core, the plugins and the tools"
-	@$(BIN)/python tools/install.py --group dev --editable . $(foreach folder,$(FOLDERS),--editable $(folder))
+	@$(BIN)/python tools/install.py --group dev --editable .[spark] $(foreach folder,$(FOLDERS),--editable $(folder))
 	@touch $@
 
 java: ## check that Java 17 or newer is there
@@ -73,13 +70,16 @@ test: java $(STAMP) wheels ## run everything: lint, types, and the tests of ever
 	@rm -rf build/reports && mkdir -p build/reports
 	@sh tools/test.sh $(TOX_ARGS) </dev/null
 
-chaos: adversary chaos-processes chaos-kafka chaos-scale ## all of docs/chaos.md, hours: make chaos KILLS=300 PAUSES=100 SEEDS=3000 SEED=7
+chaos: adversary sql-queries chaos-processes chaos-kafka chaos-orders chaos-scale ## all of docs/chaos.md, hours: make chaos KILLS=300 PAUSES=100 SEEDS=3000 SEED=7
 
-chaos-processes: java $(STAMP) ## kill and pause processes of a job at random until its end: make chaos-processes KILLS=300 PAUSES=100 SEED=7
-	@CHAOS_KILLS=$(or $(KILLS),300) CHAOS_PAUSES=$(or $(PAUSES),100) CHAOS_SEED=$(SEED) $(BIN)/pytest -q -s tests/chaos
+chaos-processes: java $(STAMP) ## kill and pause processes of a job at random until its end: make chaos-processes KILLS=300 PAUSES=100 SEED=7 EXECUTION=live
+	@CHAOS_EXECUTION=$(EXECUTION) CHAOS_KILLS=$(or $(KILLS),300) CHAOS_PAUSES=$(or $(PAUSES),100) CHAOS_SEED=$(SEED) $(BIN)/pytest -q -s tests/chaos
 
 chaos-kafka: java $(STAMP) ## kill and pause a job from topic to topic, and its broker: make chaos-kafka KILLS=200 SEED=7
 	@CHAOS_KILLS=$(or $(KILLS),200) CHAOS_SEED=$(SEED) $(BIN)/pytest -q -s tests/kafka
+
+chaos-orders: java $(STAMP) ## kill a job from PostgreSQL and Kafka to PostgreSQL and Iceberg: make chaos-orders KILLS=20 SEED=7
+	@ORDERS_KILLS=$(or $(KILLS),20) ORDERS_SEED=$(SEED) $(BIN)/pytest -q -s tests/orders
 
 chaos-scale: java $(STAMP) ## run jobs at the edges of size, each alone, and print memory, calls and bytes: make chaos-scale CASES="hot_key"
 	@$(BIN)/python -m tests.scale $(CASES)
@@ -90,11 +90,17 @@ adversary: $(STAMP) ## run pipelines on a Spark that does its worst, in process:
 live-network: $(STAMP) ## run live workers over a network that fails, by seeds: make live-network SEEDS=3000 SEED=1
 	@LIVE_NETWORK_SEEDS=$(or $(SEEDS),3000) LIVE_NETWORK_SEED=$(or $(SEED),1) $(BIN)/pytest -q tests/unit/runtime/live/test_network.py
 
+live-messages: $(STAMP) ## cut, double, delay and let overtake every message of a live run, one after the other
+	@LIVE_NETWORK_MESSAGES=all LIVE_NETWORK_SEEDS=1 $(BIN)/pytest -q tests/unit/runtime/live/test_network.py
+
 cuts: $(STAMP) ## cut pipelines into epochs anywhere, with idle subtasks, and compare: make cuts SEEDS=300 SEED=7
 	@EPOCH_CUT_SEEDS=$(or $(SEEDS),300) EPOCH_CUT_SEED=$(or $(SEED),1) $(BIN)/pytest -q tests/golden tests/nexmark plugins/*/tests -k "anywhere or any_cut_in_a_pipeline or any_cut_gives"
 
-soak: java $(STAMP) ## run a job for an hour and see that nothing grows: make soak MINUTES=60; results in build/soak
-	@$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),60) $(SOAK_ARGS)
+soak: java $(STAMP) ## run a job for an hour and see that nothing grows: make soak MINUTES=60 JOB=live_windows; results in build/soak
+	@$(BIN)/python -m tests.soak --job $(or $(JOB),windows) --minutes $(or $(MINUTES),60) $(SOAK_ARGS)
+
+soak-files: $(STAMP) ## let 20,000 small files come in half an hour and see that nothing grows: make soak-files MINUTES=30 FILES=20000
+	@$(BIN)/python -m tests.soak.files --minutes $(or $(MINUTES),30) --files $(or $(FILES),20000)
 
 many: java $(STAMP) ## run many pipelines in one session, harm some, and print memory and times: make many MINUTES=20 PIPELINES=20
 	@$(BIN)/python -m tests.many --minutes $(or $(MINUTES),20) --pipelines $(or $(PIPELINES),20) $(MANY_ARGS)
@@ -102,9 +108,25 @@ many: java $(STAMP) ## run many pipelines in one session, harm some, and print m
 mutations: $(STAMP) ## plan pipelines that are changed at random, in untrusted mode: make mutations COUNT=20000 SEED=7
 	@$(BIN)/python -m tests.mutations --count $(or $(COUNT),20000) --seed $(or $(SEED),1)
 
+sql-queries: $(STAMP) ## make SQL queries at random, and compare their rows with DuckDB's: make sql-queries COUNT=10000 SEED=1
+	@$(BIN)/python -m tests.sql_queries --count $(or $(COUNT),10000) --seed $(or $(SEED),1)
+
+sql-snapshots: $(STAMP) ## write the plans of the examples in SQL again, after a change of the planner or of DataFusion
+	@$(BIN)/python -m tests.sql_queries.snapshots
+
 fuzz: $(STAMP) ## search by coverage for bytes that harm a reader, an hour each: make fuzz SECONDS=3600 TARGETS="yaml json"
 	@$(BIN)/python tools/install.py --group fuzz
 	@$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),3600) $(TARGETS)
+
+azure: $(STAMP) ## hold state in Azure's storage against Azurite, its emulator, which npm installs into build/
+	@$(BIN)/python tools/install.py --group azure
+	@npm install --silent --no-audit --no-fund --prefix build/azurite azurite@3.37.0
+	@ARROYO_AZURITE=build/azurite/node_modules/.bin/azurite-blob $(BIN)/pytest -q tests/integration/test_azure.py
+
+google: $(STAMP) ## hold state in Google's storage against fake-gcs-server, an emulator, which go installs into build/
+	@$(BIN)/python tools/install.py --group google
+	@GOBIN=$(CURDIR)/build/google go install github.com/fsouza/fake-gcs-server@v1.56.1
+	@ARROYO_FAKE_GCS=build/google/fake-gcs-server $(BIN)/pytest -q tests/integration/test_google.py
 
 quick: $(STAMP) ## run the unit tests in .venv, without tox and without Spark
 	@$(BIN)/pytest -q tests/unit
@@ -123,6 +145,7 @@ proto: $(STAMP) ## regenerate the protobuf code
 
 docs-reference: $(STAMP) ## write docs/reference again, after a change of a config, a command or a docstring
 	@$(BIN)/arroyo docs --format markdown -o docs/reference
+	@$(BIN)/python -m arroyo_sql.reference docs/sql-reference.md
 
 lock: $(STAMP) ## write constraints.txt again after a change of requirements (UPGRADE=1: with the newest versions)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tools/lock.py $(if $(UPGRADE),--upgrade)
@@ -145,8 +168,8 @@ bench-smoke: java $(STAMP) ## see in minutes that the benchmark works; answers a
 bench-epochs: java $(STAMP) ## measure what an epoch costs, as make bench does, too
 	@$(BIN)/python -m benchmarks.epochs $(BENCH_ARGS)
 
-bench-live: java $(STAMP) ## measure epochs in live workers beside Spark jobs and Structured Streaming
-	@$(BIN)/python -m benchmarks.epochs live_empty live_small live_latency live_cores live_restart
+bench-live: java $(STAMP) ## measure live workers beside Structured Streaming, PyFlink and Polars, half an hour: BENCH_ARGS="--help"
+	@$(BIN)/python -m benchmarks.live $(BENCH_ARGS)
 
 bench-operators: java $(STAMP) ## measure each window and join beside DuckDB and Structured Streaming
 	@$(BIN)/python -m benchmarks.operators $(BENCH_ARGS)
@@ -154,8 +177,29 @@ bench-operators: java $(STAMP) ## measure each window and join beside DuckDB and
 bench-formats: $(STAMP) ## measure formats of messages beside the bare libraries (BENCH_ARGS=odd: files with odd and bad lines)
 	@$(BIN)/python -m benchmarks.formats $(BENCH_ARGS)
 
+bench-bridges: java $(STAMP) ## measure DataFrames in and out of pipelines beside Spark itself (BENCH_ARGS="--rows 10000000")
+	@$(BIN)/python -m benchmarks.bridges $(BENCH_ARGS)
+
+bench-cdc: $(STAMP) ## measure postgres.cdc and mysql.cdc beside bare readers, on servers that it starts (BENCH_ARGS="--rows 200000")
+	@$(BIN)/python -m benchmarks.cdc $(BENCH_ARGS)
+
+bench-delta: $(STAMP) ## measure Delta Lake tables beside the bare library (BENCH_ARGS="--rows 500000 --epochs 6")
+	@$(BIN)/python -m benchmarks.delta $(BENCH_ARGS)
+
+bench-iceberg: $(STAMP) ## measure Iceberg tables beside the bare library (BENCH_ARGS="--rows 500000 --epochs 6")
+	@$(BIN)/python -m benchmarks.iceberg $(BENCH_ARGS)
+
+bench-mysql: $(STAMP) ## measure the sink of MySQL beside LOAD DATA by hand, on a server that it starts (BENCH_ARGS="--rows 200000")
+	@$(BIN)/python -m benchmarks.mysql_sink $(BENCH_ARGS)
+
+bench-postgres: $(STAMP) ## measure the sink of PostgreSQL beside COPY by hand, on a server that it starts (BENCH_ARGS="--rows 1000000")
+	@$(BIN)/python -m benchmarks.postgres_sink $(BENCH_ARGS)
+
 bench-kafka: java $(STAMP) ## measure topics beside Structured Streaming, Bytewax and a bare loop
 	@$(BIN)/python -m benchmarks.kafka $(BENCH_ARGS)
+
+bench-sql: $(STAMP) ## measure the queries of Nexmark in SQL beside the same in YAML: BENCH_ARGS="--help"
+	@$(BIN)/python -m benchmarks.sql $(BENCH_ARGS)
 
 bench-state: $(STAMP) ## measure state tables beside bare Parquet, DuckDB and a dict
 	@$(BIN)/python -m benchmarks.state $(BENCH_ARGS)

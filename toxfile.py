@@ -4,8 +4,8 @@
 worked out here from the environment's name: `py311-core`, `py312-arroyo-std`, ...
 
 The matrix has an environment of its own for each distribution on one Python, where something can be missing that
-another distribution brings along; on each other Python one environment, `py312` and `py313`, is for all of them.
-What a new Python breaks, the last one shows; those before it run what depends on the interpreter.
+another distribution brings along; on each other Python one environment, `py312` and `py313`, runs what depends on the
+interpreter. Each older Spark has one too, `spark35` and its like: `tools/sparks.py` lists them.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent / "tools"))
 
 from distributions import CORE, ROOT, Distribution, distributions
 from interpreters import MATRIX
+from sparks import ROWS, row_named
 
 #: The version that runs the tests on Spark too; the others run the unit tests only.
 FULL = f"py{sys.version_info.major}{sys.version_info.minor}"
@@ -47,12 +48,23 @@ COURTESY = "nice -n 5"
 #: What the tests of every plugin need.
 TEST_KIT = "arroyo-testing"
 
+#: What the pipelines of `tests/sparks` are made of.
+ON_EACH_SPARK = (CORE, "arroyo-filesystem", "arroyo-nexmark", "arroyo-spark", "arroyo-std")
+
 #: What runs on one Python only: what shows the same on each, servers, and properties, which take hundreds of examples
 #: to find what depends on values, not on the Python.
 ON_ONE_PYTHON = ("hypothesis", "once", "server")
 
 #: What takes longest begins first, so that in the end no core waits for it alone.
-LONGEST = (*ON_SPARK, f"{FULL}-arroyo-kafka", PIPELINES, CRASHES, f"{FULL}-arroyo-std", f"{FULL}-{CORE}")
+LONGEST = (
+    *ON_SPARK,
+    f"{FULL}-arroyo-kafka",
+    f"{FULL}-arroyo-postgres",
+    PIPELINES,
+    CRASHES,
+    f"{FULL}-arroyo-std",
+    f"{FULL}-{CORE}",
+)
 
 
 def other_tags() -> list[str]:
@@ -63,7 +75,7 @@ def other_tags() -> list[str]:
 def environment_names() -> list[str]:
     """The matrix."""
     names = [f"{FULL}-{distribution.name}" for distribution in distributions()]
-    return list(dict.fromkeys([*LONGEST, *other_tags(), "lint", *names]))
+    return list(dict.fromkeys([*LONGEST, *(row.name for row in ROWS), *other_tags(), "lint", *names]))
 
 
 def names_on_request() -> list[str]:
@@ -79,26 +91,36 @@ def distribution_of(environment: str) -> Distribution | None:
 def installed_in(environment: str) -> Sequence[Distribution]:
     """A plugin is tested with the core, the test kit and what it asks for; the core's own tests use all plugins."""
     known, subject = distributions(), distribution_of(environment)
-    if subject is None or subject.name == CORE:
+    if row_named(environment):
+        wanted = set(ON_EACH_SPARK)
+    elif subject is None or subject.name == CORE:
         return known
-    wanted = {CORE, TEST_KIT, subject.name}
+    else:
+        wanted = {CORE, TEST_KIT, subject.name}
     while more := {name for found in known if found.name in wanted for name in found.companions} - wanted:
         wanted |= more
     return [found for found in known if found.name in wanted]
 
 
+def wheels(environment: str) -> list[str]:
+    """What is installed, with the extras that tests need: nothing runs without Spark."""
+    extras = {CORE: "[spark,connect]" if row_named(environment) else "[spark]"}
+    return [f"dist/{found.wheel_name}{extras.get(found.name, '')}" for found in installed_in(environment)]
+
+
 def suites(environment: str) -> dict[str, list[str]]:
     """What pytest is asked to run, by the name of its report; nothing for an environment without tests."""
+    if row_named(environment):
+        return {environment: ["tests/sparks"]}
     if environment == PIPELINES:
         return {environment: ["benchmarks", "tests/lives", "tests/edits", "tests/golden", "tests/nexmark"]}
     if environment == CRASHES:
         return {environment: ["tests/exactly_once", "tests/adversary", "tests/fuzz"]}
     if environment == INTEGRATION:
-        return {environment: ["tests/integration"]}
+        # A process of its own: one that has a Spark already gets no session as a user makes it.
+        return {environment: ["tests/integration"], f"{environment}-sparks": ["tests/sparks"]}
     if environment == CHAOS:
-        return {environment: ["tests/chaos", "tests/kafka", "tests/soak", "tests/many", "tests/scale"]}
-    if environment == other_tags()[-1]:
-        return {f"{environment}-{each.name}": unit_tests(each, is_full=False) for each in distributions()}
+        return {environment: ["tests/chaos", "tests/kafka", "tests/orders", "tests/soak", "tests/many", "tests/scale"]}
     if environment in other_tags():
         return {environment: [*interpreter_tests(), *without_marks()]}
     subject = distribution_of(environment)
@@ -175,11 +197,14 @@ def tox_add_core_config(core_conf: ConfigSet, state: State) -> None:
 @impl
 def tox_add_env_config(env_conf: EnvConfigSet, state: State) -> None:
     name = env_conf.name or ""
-    present = installed_in(name)
+    row = row_named(name)
     values = {
-        "wheels": " ".join(f"dist/{distribution.wheel_name}" for distribution in present),
+        "wheels": " ".join(wheels(name)),
         "suites": "\n".join(commands(name, state.conf.pos_args(None) or ())),
         "sources": " ".join(sources()),
+        "spark_python": f"python{row.python}" if row else "",
+        # The environment of make has pip, and what builds pyspark.
+        "build_python": sys.executable,
     }
     for key, value in values.items():
         env_conf.add_config(keys=[key], of_type=str, default=value, desc=f"{key} of this distribution")

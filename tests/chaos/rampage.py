@@ -81,7 +81,7 @@ class Rampage:
                     f"{self._elapsed_s():6.1f} s  epoch {self._epoch():4}  {number} of {len(blows)}: {planned.deed}",
                     flush=True,
                 )
-            self._wait("the job to finish", lambda: self._supervisor.is_finished)
+            self._finish()
         finally:
             self._supervisor.stop()
         self._outcome.starts = self._supervisor.starts
@@ -89,6 +89,9 @@ class Rampage:
         self._outcome.epochs = self._epoch()
         self._outcome.duration_s = self._elapsed_s()
         return self._outcome
+
+    def _finish(self) -> None:
+        self._wait("the job to finish", lambda: self._supervisor.is_finished)
 
     def _do(self, planned: Kill | Pause) -> None:
         self._wait_for_moment(planned)

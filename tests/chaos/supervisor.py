@@ -78,12 +78,13 @@ class Asleep:
 
 
 def is_locked(store: Path) -> bool:
-    """Whether somebody has begun to write into the database, and has not ended."""
+    """Whether somebody has begun to read from the database or to write into it, and has not ended."""
     if not store.exists():
         return False
     with closing(sqlite3.connect(store, timeout=0, isolation_level=None)) as database:
         try:
-            database.execute("begin immediate")
+            # Exclusive: one who only reads would keep another one from committing, too.
+            database.execute("begin exclusive")
             database.execute("rollback")
         except sqlite3.OperationalError:
             return True
@@ -120,8 +121,13 @@ class Supervisor:
 
     @property
     def has_the_job(self) -> bool:
-        """Whether the present driver has committed an epoch: one that is just starting has not claimed the job."""
-        return self._process.poll() is None and EPOCH.search(self.log.read_text(errors="replace")) is not None
+        """Whether the present driver has committed an epoch, and its JVM is there.
+
+        One that is just starting has not claimed the job; one whose JVM was killed ends over that, and says so.
+        """
+        if self._process.poll() is not None or not any(process.is_driver_jvm for process in self.processes()):
+            return False
+        return EPOCH.search(self.log.read_text(errors="replace")) is not None
 
     def look(self, epoch: int) -> None:
         """Start the driver again if it has failed; `epoch` is the last published one."""
@@ -145,6 +151,10 @@ class Supervisor:
         """SIGKILL the driver and its JVM, and start it again."""
         self.stop()
         self._process = self._start()
+
+    def request_end(self) -> None:
+        """Ask the driver to end at a checkpoint: one that dies over it is started again, and goes on."""
+        self._process.send_signal(signal.SIGTERM)
 
     def rescale(self, parallelism: int) -> None:
         """The same, and it goes on with so many subtasks; also when it is started again later."""

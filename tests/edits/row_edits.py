@@ -15,6 +15,7 @@ from .subjects import (
     PLACES,
     PRICES,
     ROWWISE,
+    STEPS,
     TOP,
     TOP_OF_CHANGES,
     WINDOW_JOIN,
@@ -156,6 +157,14 @@ def _edits_of_settings() -> Iterator[Edit]:
         ],
         says="in the checkpoint, and is declared with ('window_start',)",
     )
+    yield _rowwise(
+        "keys change",
+        "steps",
+        STEPS,
+        [STEPS.nodes(), STEPS.nodes(keys=["k", "w"])],
+        says="has key columns ('k',) in the checkpoint",
+    )
+    yield _rowwise("`ttl`", "steps", STEPS, [STEPS.nodes(), STEPS.nodes(ttl="1h")], STEPS.answer(*STEPS.told))
     yield _rowwise("`ttl`", "join", JOIN, [JOIN.nodes(), JOIN.nodes(ttl="2h")], JOIN.answer(*JOIN.told))
     yield _rowwise("`ttl`", "last", LAST, [LAST.nodes(), LAST.nodes(ttl="1h")], LAST.answer(*LAST.told))
     for title, name, config, says in [
@@ -194,6 +203,13 @@ def _edits_of_settings() -> Iterator[Edit]:
         TOP,
         [TOP.nodes(), TOP.nodes(order_by=[{"column": "w"}])],
         says="order by v desc",
+    )
+    yield _rowwise(
+        "`n`, `order_by`, `ties`",
+        "steps",
+        STEPS,
+        [STEPS.nodes(), STEPS.nodes(order_by=[{"column": "w"}])],
+        says="order by n -> w",
     )
     for name, subject in [("of changes", JOIN_OF_CHANGES), ("of changes", TOP_OF_CHANGES)]:
         yield _rowwise(

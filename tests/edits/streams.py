@@ -14,7 +14,9 @@ import duckdb
 import pyarrow as pa
 import yaml
 from arroyo_testing.lanes import InlineLanes, Killed, MortalLanes
-from google.protobuf import json_format, struct_pb2
+from google.protobuf import descriptor_pb2, descriptor_pool, json_format
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
 
 from arroyo_core.api import (
     ArrowOperator,
@@ -39,6 +41,8 @@ from arroyo_core.state import global_table_config
 Row = dict[str, Any]
 TIME = pa.timestamp("us", tz="UTC")
 PARTS = 3
+#: The output of a pipeline that has one.
+OUT = "out"
 
 
 def make_orders() -> list[Row]:
@@ -75,7 +79,7 @@ TABLES = {"orders": make_orders(), "prices": make_prices()}
 
 
 class Parts(SourceOperator):
-    """One part of a table in each epoch, in the columns that it is told."""
+    """One part of a table in each epoch, in the columns that it is told; all of it by the first subtask."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self._rows = TABLES[config["table"]]
@@ -95,6 +99,8 @@ class Parts(SourceOperator):
         self._view = ctx.table_manager.get_global_keyed_state("read")
 
     def run(self, ctx: Any, collector: Any) -> SourceFinishType:
+        if ctx.task_info.task_index:
+            return SourceFinishType.FINAL
         part = (self._view.get("parts") or 0) + 1
         rows = [{**row, "at": datetime.fromtimestamp(row["t"], UTC)} for row in self._rows if row["part"] == part]
         columns = [_column([row[field.name] for row in rows], field.type) for field in self._schema]
@@ -184,19 +190,43 @@ class Sink(ArrowOperator):
                 self._output.rows += zip(rows.to_pylist(), retract_mask(batch).tolist(), strict=True)
 
 
-class _Constructor(OperatorConstructor[struct_pb2.Struct]):
-    config_type = struct_pb2.Struct
+def _config_type(message_name: str, /, **fields: bool) -> type[Message]:
+    """A message of texts; the value says whether a field has several."""
+    kind = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(name=f"edits/{message_name}.proto", package="edits", syntax="proto3")
+    message = file.message_type.add(name=message_name)
+    for number, (field_name, is_repeated) in enumerate(fields.items(), start=1):
+        label = kind.LABEL_REPEATED if is_repeated else kind.LABEL_OPTIONAL
+        message.field.add(name=field_name, number=number, type=kind.TYPE_STRING, label=label)
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return GetMessageClass(pool.FindMessageTypeByName(f"edits.{message_name}"))
 
-    def __init__(self, output: Output | None) -> None:
-        self._output = output
 
-    def with_config(self, config: struct_pb2.Struct, registry: Registry) -> ConstructedOperator:
-        if self._output is not None:
-            return ConstructedOperator.from_operator(Sink(self._output))
+class _Source(OperatorConstructor[Message]):
+    config_type = _config_type("Source", table=False, columns=True)
+
+    def with_config(self, config: Message, registry: Registry) -> ConstructedOperator:
         return ConstructedOperator.from_source(Parts(json_format.MessageToDict(config)))
 
 
-def with_streams(output: Output) -> PluginSet:
+class _Sink(OperatorConstructor[Message]):
+    """`name` in the config is that of the output; where there is one only, it may be left out."""
+
+    config_type = _config_type("Sink", name=False)
+
+    def __init__(self, outputs: Mapping[str, Output]) -> None:
+        self._outputs = outputs
+
+    def with_config(self, config: Message, registry: Registry) -> ConstructedOperator:
+        return ConstructedOperator.from_operator(Sink(self._outputs[output_name(config)]))
+
+
+def output_name(config: Message) -> str:
+    return str(json_format.MessageToDict(config).get("name", OUT))
+
+
+def with_streams(outputs: Mapping[str, Output]) -> PluginSet:
     """The installed plugins, and the source and the sink of here."""
     plugins = installed_plugins()
     registry = Registry()
@@ -204,21 +234,26 @@ def with_streams(output: Output) -> PluginSet:
         with registry.registering(plugins.registry.origin(name)):
             registry.add(name, constructor)
     with registry.registering(Origin("arroyo-edits", "1.0")):
-        registry.add("edits.parts", _Constructor(None))
-        registry.add("edits.sink", _Constructor(output))
+        for name in ("edits.parts", "edits.source"):
+            registry.add(name, _Source())
+        registry.add("edits.sink", _Sink(outputs))
     return dataclasses.replace(plugins, registry=registry)
 
 
 class EditedJob:
     """A job whose pipeline is another one in each of its lives; these read one part each, and the last all the rest."""
 
-    def __init__(self, folder: Path, former: Mapping[str, str]) -> None:
-        self.output = Output()
+    def __init__(self, folder: Path, former: Mapping[str, str], *, outputs: Sequence[str] = (OUT,)) -> None:
+        self.outputs = {name: Output() for name in outputs}
         self._former = former
-        self.plugins = with_streams(self.output)
+        self.plugins = with_streams(self.outputs)
         self._folder = folder
 
-    def plan(self, nodes: Sequence[Row], *, parallelism: int = 2) -> Any:
+    @property
+    def output(self) -> Output:
+        return self.outputs[OUT]
+
+    def plan(self, nodes: Any, *, parallelism: int = 2) -> Any:
         pipeline = {
             "name": "edited",
             "parallelism": parallelism,
@@ -227,7 +262,7 @@ class EditedJob:
         }
         return plan_text(yaml.safe_dump(pipeline), plugins=self.plugins, environment={})
 
-    def run(self, lives: Sequence[Sequence[Row]], *, options: StartOptions | None = None) -> JobResult:
+    def run(self, lives: Sequence[Any], *, options: StartOptions | None = None) -> JobResult:
         """The lives one after the other, at changing parallelism; `options` are for the last."""
         for number, nodes in enumerate(lives[:-1]):
             try:
@@ -237,10 +272,12 @@ class EditedJob:
             raise AssertionError("all parts were read too early")
         return self._job(lives[-1], InlineLanes(), parallelism=3, options=options).run()
 
-    def _job(self, nodes: Sequence[Row], lanes: InlineLanes, *, parallelism: int, options: Any = None) -> Job:
+    def _job(self, nodes: Any, lanes: InlineLanes, *, parallelism: int, options: Any = None) -> Job:
         plan = self.plan(nodes, parallelism=parallelism)
-        (end,) = (node for node in plan.nodes.values() if node.operator == "edits.sink")
-        self.output.keep_columns(end.input_schemas[0].names, self._former)
+        for end in plan.nodes.values():
+            if end.operator == "edits.sink":
+                name = output_name(_Sink.config_type.FromString(end.config))
+                self.outputs[name].keep_columns(end.input_schemas[0].names, self._former)
         return Job(
             plan,
             LocalExecutor(self.plugins),

@@ -229,6 +229,17 @@ PLACES = Rowwise(
     "SELECT {}, row_number() OVER (PARTITION BY o.t // 10, o.k ORDER BY o.v DESC) AS place FROM orders o",
     is_windowed=True,
 )
+STEPS = Rowwise(
+    "neighbors",
+    "neighbors",
+    {
+        "keys": ["k"],
+        "order_by": [{"column": "n"}],
+        "values": [{"function": "lag", "column": "v", "as": "before"}],
+        "ttl": "0s",
+    },
+    "SELECT {}, lag(o.v) OVER (PARTITION BY o.k ORDER BY o.t, o.n) AS before FROM orders o",
+)
 ROWWISE = {
     "join": JOIN,
     "left join": LEFT_JOIN,
@@ -240,4 +251,5 @@ ROWWISE = {
     "top-n": TOP,
     "top-n of windows": TOP_OF_WINDOWS,
     "places": PLACES,
+    "steps": STEPS,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from collections import Counter
 
 import pytest
@@ -14,6 +15,8 @@ from .support.local_rounds import LocalLaboratory, run_local_rounds
 #: `EXACTLY_ONCE_SEED=n` repeats a failed round of double crashes, and `..._ROUNDS` makes more of them.
 SEED = int(os.environ.get("EXACTLY_ONCE_SEED", "1"))
 ROUNDS = int(os.environ.get("EXACTLY_ONCE_ROUNDS", "100"))
+#: So many of the stores that a crash of live workers leaves are recovered from.
+LIVE_POINTS = int(os.environ.get("EXACTLY_ONCE_LIVE_POINTS", "60"))
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +73,19 @@ def test_a_crash_after_any_decision_changes_nothing_where_epochs_do_not_overlap(
 
 
 @pytest.mark.timeout(900)
+def test_a_crash_at_any_call_of_live_workers_whose_epochs_overlap_changes_nothing():
+    """Threads decide the order of calls, so that each run of this test has points of its own."""
+    laboratory = Laboratory("crash-object", Order.RUN_FIRST, is_live=True)
+    points = laboratory.different_points()
+    # Others in the next run.
+    chosen = random.Random().sample(points, min(len(points), LIVE_POINTS))
+    rounds = [laboratory.crash_point(point) for point in sorted(chosen)]
+    print(f"\n{len(rounds)} of {len(points)} different stores that crashes of live workers leave, one recovery each")
+    assert [found for found in rounds if found.problem] == []
+    assert len(points) > 100
+
+
+@pytest.mark.timeout(900)
 def test_a_crash_at_any_change_of_output_in_folders_changes_nothing():
     laboratory = Laboratory("crash-folder", Order.RUN_FIRST)
     calls = laboratory.whole.calls
@@ -83,6 +99,22 @@ def test_a_crash_at_any_change_of_output_in_folders_changes_nothing():
     print(f"\n{len(rounds)} different stores with folders that crashes leave, one recovery each")
     assert [found for found in rounds if found.problem] == []
     assert len(rounds) > 70
+
+
+@pytest.mark.timeout(900)
+def test_a_crash_at_any_change_of_output_that_is_held_for_larger_files_changes_nothing():
+    laboratory = Laboratory("crash-object", Order.RUN_FIRST, sink={"min_file_size": "1MiB", "max_hold": "1h"})
+    calls = laboratory.whole.calls
+    points = laboratory.different_points(
+        lambda point: calls[point.call - 1].is_mutation and calls[point.call - 1].path.startswith("lab/out")
+    )
+    rounds = [laboratory.crash_point(point) for point in points]
+    print(f"\n{len(rounds)} different stores with rows that are held, one recovery each")
+    assert [found for found in rounds if found.problem] == []
+    assert laboratory.truth.output.total() == 20
+    held = [call for call in calls if "/held/" in call.path]
+    assert {call.kind for call in held if call.is_mutation} >= {"write", "delete"}
+    assert len(rounds) > 20
 
 
 @pytest.mark.timeout(900)

@@ -25,9 +25,14 @@ ROUNDS = int(os.environ.get("EXACTLY_ONCE_RACES", "50"))
 LOCAL_ROUNDS = int(os.environ.get("EXACTLY_ONCE_LOCAL_RACES", "10"))
 
 
+#: More settings of the sink: rows as they come, and rows that are held until the end for larger files.
+SINKS = {"files of each epoch": {}, "held rows": {"min_file_size": "1MiB", "max_hold": "1h"}}
+
+
 @pytest.mark.timeout(900)
-def test_two_drivers_of_one_job_give_one_exact_result():
-    laboratory = Laboratory("crash-object", Order.PUBLISH_FIRST)
+@pytest.mark.parametrize("sink", SINKS.values(), ids=SINKS)
+def test_two_drivers_of_one_job_give_one_exact_result(sink):
+    laboratory = Laboratory("crash-object", Order.PUBLISH_FIRST, sink=sink)
     outcomes: Counter[str] = Counter()
     for seed in range(SEED, SEED + ROUNDS):
         result, disk = race(laboratory, seed)
@@ -47,8 +52,9 @@ def test_two_drivers_of_one_job_give_one_exact_result():
 
 
 @pytest.mark.timeout(900)
-def test_two_processes_on_local_files_give_one_exact_result(tmp_path):
-    whole = Laboratory("crash-object", Order.PUBLISH_FIRST).truth
+@pytest.mark.parametrize("sink", SINKS.values(), ids=SINKS)
+def test_two_processes_on_local_files_give_one_exact_result(tmp_path, sink):
+    whole = Laboratory("crash-object", Order.PUBLISH_FIRST, sink=sink).truth
     truth = replace(whole, tables=placeless(whole.tables))
     source = tmp_path / "in"
     source.mkdir()
@@ -61,14 +67,15 @@ def test_two_processes_on_local_files_give_one_exact_result(tmp_path):
             root.mkdir(parents=True)
             late = random.Random(seed).randrange(70)
             drivers = [
-                pool.submit(drive, str(root), str(source), after_files=late * me, is_first=me == 0) for me in range(2)
+                pool.submit(drive, str(root), str(source), after_files=late * me, is_first=me == 0, sink=sink)
+                for me in range(2)
             ]
             results = [driver.result() for driver in drivers]
             for is_finished, kind, text in results:
                 assert is_finished or kind == "FencedError", f"seed {seed}: {kind}: {text}"
             outcomes[f"{sum(result[0] for result in results)} finished"] += 1
             if not any(result[0] for result in results):
-                assert drive(str(root), str(source), after_files=0, is_first=False)[0]
+                assert drive(str(root), str(source), after_files=0, is_first=False, sink=sink)[0]
             files = {f"{ROOT}/{name}": data for name, data in read_tree(root)[0].items()}
             tables = placeless(table_rows(f"{root}/state"))
             check_result(files, ROOT, tables, truth, is_tidy=False)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 import os
 import re
+import resource
+import signal
 import subprocess
 import sys
 import threading
@@ -19,6 +23,8 @@ from .targets import ROOT, Target
 OUT = ROOT / "build" / "fuzz"
 #: A process that ends so often before its time has found enough.
 MOST_ENDS = 20
+#: How many times as long as an input may take it may wait: on a busy machine, most of that is for the processor.
+_WAITING = 30
 #: As libFuzzer names the input that ended it.
 _ENDED_BY = {"crash-": "a crash", "timeout-": "a hang", "oom-": "too much memory"}
 _PROGRESS = re.compile(r"^#(\d+)\t\w+ +cov: (\d+) ft: \d+ corp: (\d+)/")
@@ -125,17 +131,28 @@ class _Process:
 
 
 def is_excessive(target: Target, path: Path, *, seconds: float = HANG_SECONDS, mebibytes: int = MEMORY_MIB) -> bool:
-    """Whether an input alone, in another process, takes more time or memory than any may."""
+    """Whether an input alone, in another process, takes more time or memory than any may.
+
+    Of time that of the processor counts, so that a busy machine makes no findings; one that waits may for longer.
+    """
     command = [sys.executable, "-m", "tests.fuzz", target.name, "--input", str(path)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        guard = threading.Timer(seconds, process.kill)
+        limit = math.ceil(seconds)
+        resource.prlimit(process.pid, resource.RLIMIT_CPU, (limit, limit))
+        guard = threading.Timer(_WAITING * seconds, _kill, (process.pid,))
         guard.start()
         _, _, used = os.wait4(process.pid, 0)
-        is_late = not guard.is_alive()
+        is_late = not guard.is_alive() or used.ru_utime + used.ru_stime >= seconds
         guard.cancel()
         # It is waited for already.
         process.returncode = 0
     return is_late or used.ru_maxrss > mebibytes * 1024
+
+
+def _kill(pid: int) -> None:
+    """Not `Popen.kill`, which takes the status of a process that has ended: whoever waits for it would get none."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
 
 
 def _count(lines: list[str], report: Report) -> None:

@@ -75,6 +75,19 @@ TARGETS = {
             instrumented=_FORMATS,
         ),
         Target(
+            name="sql",
+            what="SQL scripts, with what DataFusion makes of their queries, to a plan",
+            module="sql_scripts",
+            instrumented=("arroyo_sql", "arroyo_core.pipeline"),
+        ),
+        Target(
+            name="statements",
+            what="SQL scripts to statements, without their queries",
+            module="sql_scripts",
+            function="run_statements",
+            instrumented=("arroyo_sql",),
+        ),
+        Target(
             name="binary", what="Avro files and messages, Protobuf messages", module="binary", instrumented=_FORMATS
         ),
     )

@@ -28,6 +28,7 @@ OPERATORS = {
     "std.interval_join",
     "std.join",
     "std.lookup_join",
+    "std.neighbors",
     "std.process",
     "std.session_window",
     "std.sliding_window",

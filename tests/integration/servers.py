@@ -169,6 +169,9 @@ def _wait_for_workers(page: int, workers: int) -> None:
 def connect_command(port: int) -> list[str]:
     """Starts a Spark Connect server on `local[2]`."""
     command = [str(SPARK_SUBMIT), "--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+    if not list((SPARK_CLASS.parents[1] / "jars").glob("spark-connect_*.jar")):
+        # Before Spark 4 it was apart, on Maven Central.
+        command += ["--packages", f"org.apache.spark:spark-connect_2.12:{pyspark.__version__}"]
     command += ["--master", "local[2,4]", "--conf", f"spark.connect.grpc.binding.port={port}"]
     command += ["--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.ui.enabled=false", "spark-internal"]
     return command
@@ -189,8 +192,9 @@ class Connect:
 
 
 @contextmanager
-def connect_server(folder: Path) -> Iterator[Connect]:
+def connect_server(folder: Path, **environment: str) -> Iterator[Connect]:
+    """A server, with further variables."""
     port = free_port()
-    with running(connect_command(port), folder / "connect.log") as server:
+    with running(connect_command(port), folder / "connect.log", **environment) as server:
         wait_for_port(port, server)
         yield Connect(url=f"sc://127.0.0.1:{port}", server=server)

@@ -1,6 +1,7 @@
 """Examples that are stopped twice and resumed on Spark give the rows of a whole run.
 
-Of Nexmark only some queries, of different shapes: `tests/nexmark` resumes all of them in process, at every epoch.
+Of Nexmark only some queries, of different shapes, and one in SQL: `tests/nexmark` resumes all of them in process, at
+every epoch.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ QUERIES = ("q4", "q5", "q8", "q18")
 EXAMPLES = [
     *sorted(path for path in (ROOT / "examples").glob("*.yaml") if not path.stem.endswith("_test")),
     *(ROOT / "examples" / "nexmark" / f"{query}.yaml" for query in QUERIES),
+    ROOT / "examples" / "nexmark" / "sql" / "q18.sql",
 ]
 
 

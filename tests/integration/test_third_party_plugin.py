@@ -153,6 +153,7 @@ KINDS = {
     "source": "acme-source",
     "sink": "acme-sink",
     "operator": "acme-operator",
+    "database": "acme-database",
     "udf": "acme-functions",
 }
 
@@ -178,6 +179,7 @@ def test_what_is_made_from_the_templates_is_found_where_it_is_installed(made):
         "acme_source.feed",
         "acme_sink.ledger",
         "acme_operator.totals",
+        "acme_database.sink",
         "acme_functions_share",
     ):
         assert name in answer.stdout

@@ -19,6 +19,7 @@ from arroyo_core.pipeline.plan import Node, Plan
 from arroyo_core.plugin import PluginSet, installed_plugins
 from arroyo_core.runtime.events import Committed, EpochAccepted, Event, Published
 from arroyo_core.runtime.job import MAX_RESTARTS, Job
+from arroyo_core.runtime.live.executor import LiveExecutor
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.runtime.results import JobResult
 from arroyo_core.runtime.steps import EpochExecutor
@@ -97,14 +98,26 @@ class PipelineFile:
     def run_cut(self, seed: int) -> None:
         """Lives at any parallelism, of epochs of any size; each ends with its first epoch, until the rows are read.
 
-        Some subtasks of sources are idle at times.
+        A third of them are in live workers, which have begun the next epoch when they end. Some
+        subtasks of sources are idle at times.
         """
         rng = random.Random(seed)
-        file = self._with_plugins(with_dozing_sources(self._plugins, seed))
+        files = [
+            self._with_plugins(with_dozing_sources(self._plugins, seed, are_beside=is_live))
+            for is_live in (False, True)
+        ]
         for _ in range(rng.randint(4, 8)):
-            if file._live(rng.randint(1, 4), Committed, epoch_rows=rng.randint(1, 2 * self._epoch_rows)):
-                return
+            width, rows = rng.randint(1, 4), rng.randint(1, 2 * self._epoch_rows)
+            is_live = rng.random() < 1 / 3
+            file = files[is_live]
+            with closing(file._executor(is_live=is_live)) as executor:
+                if file._live(width, Committed, epoch_rows=rows, executor=executor):
+                    return
+        file = files[False]
         assert file._job(file._plan(rng.randint(1, 4), epoch_rows=self._epoch_rows), InlineLanes()).run().is_finished
+
+    def _executor(self, *, is_live: bool) -> LiveExecutor | LocalExecutor:
+        return live_executor(self._plugins) if is_live else LocalExecutor(self._plugins)
 
     def _with_plugins(self, plugins: PluginSet) -> PipelineFile:
         return PipelineFile(self._path, epoch_rows=self._epoch_rows, settings=self._settings, plugins=plugins)

@@ -76,6 +76,11 @@ def test_a_job_whose_tables_had_fixed_columns_goes_on(folder, parallelism):
     check_goes_on(folder, "fixed-columns", parallelism=parallelism)
 
 
+@pytest.mark.parametrize("parallelism", [2, 3, 1])
+def test_a_job_that_watched_a_folder_and_forgot_no_file_goes_on(folder, parallelism):
+    check_goes_on(folder, "watched-files", parallelism=parallelism)
+
+
 def test_aggregates_of_a_version_that_did_not_record_their_columns_are_edited_after_a_checkpoint(folder):
     text = (FIXTURES / "fixed-columns" / "pipeline.yaml").read_text()
     edited = text.replace("{function: sum, column: id, as: ids}", "{function: max, column: id, as: newest}")

@@ -14,6 +14,8 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
+#: Of connectors and queries, more than examples have.
+PIPELINES = Path(__file__).parent / "pipelines"
 _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _INCLUDE, _ALIAS = "@include:", "@alias:"
 
@@ -25,6 +27,8 @@ VALUES: Sequence[Any] = [
     "github://a:b@c/x", "\x00", "\x1b[31m", "\u202e", "\ud7ff", "🦀" * 50, "a" * 5000, "(" * 200, "[" * 200, "{" * 50,
     "(a+)+$", "1s", "-1s", "1h30m", "9999999999999d", "1GiB", "1e400", "0x10", "2026-01-01", "2026-13-99T99:99:99Z",
     "price > 100", "1 / 0", "sum(1) over ()", "(select 1)", "cast('x' as bigint)", "x' or 'x' = 'x", "now()",
+    "SELECT 1", "SELECT * FROM timed, timed", "a; drop table b", 'a"b', "a`b", "postgresql://a:b@127.0.0.1:9/c",
+    "mysql://a:b@127.0.0.1:9/c", "sqlite:////etc/passwd",
     "repeat('a', 100000)", "case when true then 1 end", "a.b.c", '"', "'", "--", "/*", ";", "this:X", "os:system",
     f"{_INCLUDE}/etc/passwd", f"{_INCLUDE}../../../etc/passwd", f"{_INCLUDE}.", f"{_INCLUDE}/dev/zero",
     f"{_ALIAS}x", [], {}, [[]], [{}], {"": ""}, {"a": {"b": {"c": [1, 2, 3]}}}, ["x"] * 200,
@@ -33,12 +37,14 @@ VALUES: Sequence[Any] = [
 KEYS = ("name", "nodes", "id", "operator", "inputs", "config", "parallelism", "checkpoint", "udfs", "url", "sha256",
         "as", "parameters", "tests", "was", "<<", "path", "format", "schema", "files", "table", "function", "keys",
         "predicate", "expressions", "query", "storage_options", "client", "registry", "schema_file",
-        "lookup")  # fmt: skip
+        "lookup", "connection", "catalog", "properties", "topic", "mode", "slot", "branch", "start",
+        "columns")  # fmt: skip
 
 
 def corpus() -> list[tuple[str, bytes]]:
     """The files that mutants are made of, with their paths below the repository."""
-    files = [*sorted((ROOT / "examples").rglob("*.yaml")), *sorted((ROOT / "tests" / "broken").glob("*.yaml"))]
+    places = (ROOT / "examples").rglob("*.yaml"), (ROOT / "tests" / "broken").glob("*.yaml"), PIPELINES.glob("*.yaml")
+    files = [file for place in places for file in sorted(place)]
     return [(str(file.relative_to(ROOT)), file.read_bytes()) for file in files]
 
 

@@ -25,7 +25,7 @@ from arroyo_core.pipeline.mistakes import Mistakes
 from arroyo_core.pipeline.text import decode
 from arroyo_core.plugin import installed_plugins
 
-from .mutants import ROOT, corpus, mutant
+from .mutants import PIPELINES, ROOT, corpus, mutant
 from .runs import POSITION
 
 #: What a mistake says where an operator raised something else than a mistake.
@@ -70,7 +70,7 @@ def work(seed: int, numbers: Sequence[int], position: mmap.mmap) -> None:
     files = corpus()
     os.chdir(ROOT)
     # Imported before the walls stand, as lazy imports of operators read Python's own files only.
-    confine(PlanningPolicy(is_untrusted=True, roots=(ROOT / "examples", ROOT / "tests" / "broken")))
+    confine(PlanningPolicy(is_untrusted=True, roots=(ROOT / "examples", ROOT / "tests" / "broken", PIPELINES)))
     for number in numbers:
         struct.pack_into(POSITION, position, 0, number)
         problems = check(*mutant(files, seed, number))

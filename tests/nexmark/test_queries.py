@@ -1,4 +1,4 @@
-"""Every query of Nexmark gives what DuckDB says, whole, killed at every epoch, and at changing parallelism."""
+"""Every query of Nexmark, in YAML and in SQL, gives what DuckDB says, in every life of a job."""
 
 from __future__ import annotations
 
@@ -12,7 +12,18 @@ from ..lives.lives import LIVES, Life, PipelineFile, killed_at_every_epoch
 from ..lives.places import ROOT
 from .events import Events
 
-QUERIES = sorted((ROOT / "examples" / "nexmark").glob("q*.yaml"), key=lambda path: int(path.stem[1:]))
+
+def _queries(folder: Path, ending: str) -> list[Path]:
+    return sorted(folder.glob(f"q*{ending}"), key=lambda path: int(path.stem[1:]))
+
+
+EXAMPLES = ROOT / "examples" / "nexmark"
+QUERIES = _queries(EXAMPLES, ".yaml")
+IN_SQL = _queries(EXAMPLES / "sql", ".sql")
+#: Below `out`, by the language of the query.
+FOLDERS = {".yaml": "nexmark", ".sql": "nexmark_sql"}
+#: What SQL adds to operators is a plan: some lives show it as well as all.
+LIVES_IN_SQL = ("whole", "killed at every epoch", "from 2 to 3 to 1 subtasks", "in live workers")
 
 #: Twenty windows of ten seconds around midnight, somewhat out of order.
 IN_TIME = {"baseTime": "2015-07-14T23:59:00Z", "outOfOrderGroupSize": 100, "eventRate": 200}
@@ -33,15 +44,20 @@ EVENTS = {"q5": EVEN, "q14": MORNING} | dict.fromkeys(("q3", "q4", "q6", "q8", "
 DEFINED = {"q12": "SELECT bidder, sum(bid_count) AS bid_count FROM rows GROUP BY bidder"}
 
 
-@pytest.mark.parametrize("life", LIVES.values(), ids=LIVES.keys())
-@pytest.mark.parametrize("path", QUERIES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    ("path", "life"),
+    [
+        *(pytest.param(path, life, id=f"{path.stem}-{name}") for path in QUERIES for name, life in LIVES.items()),
+        *(pytest.param(path, LIVES[name], id=f"{path.name}-{name}") for path in IN_SQL for name in LIVES_IN_SQL),
+    ],
+)
 def test_a_query_gives_the_rows_of_duckdb(
     path: Path, life: Life, folder: Path, tables_of: Callable[[Events], Tables]
 ) -> None:
     events = EVENTS.get(path.stem, BIDS)
     life(PipelineFile(path, epoch_rows=events.epoch_rows, settings={"nexmark.source": events.source}))
     expected = answer(Path(__file__).with_name(f"{path.stem}.sql").read_text(), tables_of(events))
-    found = read_written(folder / "out" / "nexmark" / path.stem, expected.schema)
+    found = read_written(folder / "out" / FOLDERS[path.suffix] / path.stem, expected.schema)
     if path.stem in DEFINED:
         found = [(answer(DEFINED[path.stem], {"rows": rows}), sign) for rows, sign in found]
     assert differences(expected, found) == []
@@ -50,4 +66,6 @@ def test_a_query_gives_the_rows_of_duckdb(
 
 
 def test_all_queries_are_there() -> None:
-    assert [path.stem for path in QUERIES] == [f"q{number}" for number in range(23)]
+    names = [f"q{number}" for number in range(23)]
+    assert [path.stem for path in QUERIES] == names
+    assert [path.stem for path in IN_SQL] == names

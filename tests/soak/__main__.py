@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from .soak import soak
+from .works import WORKS
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "soak"
@@ -15,13 +16,14 @@ BUILD = ROOT / "build" / "soak"
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
+    parser.add_argument("--job", choices=WORKS, default="windows", help="which (default: windows)")
     parser.add_argument("--minutes", type=float, default=60.0, help="how long, after the first epoch (default: 60)")
     parser.add_argument("--sample", type=float, default=5.0, metavar="SECONDS", help="between two looks (default: 5)")
     parser.add_argument("--plot", type=Path, default=BUILD / "soak.svg", help="where the plot goes")
     args = parser.parse_args()
     folder = BUILD / "run"
     shutil.rmtree(folder, ignore_errors=True)
-    outcome = soak(folder, duration_s=args.minutes * 60, sample_s=args.sample)
+    outcome = soak(WORKS[args.job], folder, duration_s=args.minutes * 60, sample_s=args.sample)
     outcome.save(BUILD / "soak.json", args.plot)
     print(outcome.report())
     problems = outcome.problems()

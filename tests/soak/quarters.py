@@ -13,10 +13,13 @@ from .samples import KINDS, SHUFFLES, Sample
 TOLERANCE = 0.10
 FEW = 3
 FEW_MS = 3
+FEW_MIB = 1
 #: Of a run: workers start, code is compiled, the first windows fill.
 WARM_UP = 0.1
 #: And no more than this.
 MAX_WARM_UP_S = 300.0
+
+_FEW = {"ms": FEW_MS, "MiB": FEW_MIB}
 
 MIB = 2**20
 
@@ -45,11 +48,14 @@ class Measure:
     is_judged: bool = True
     #: It grows until somebody collects garbage, and must come back to where it was: at the end its lowest value counts.
     falls_back: bool = False
+    #: It goes up and down with every epoch: the highest values count.
+    has_peaks: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """The medians of a measure in the first and in the last quarter; of what falls back, the lowest in the last."""
+    """The medians of a measure in the first and in the last quarter, or its peaks; of what falls back, the lowest in
+    the last."""
 
     measure: Measure
     first: float
@@ -62,7 +68,7 @@ class Change:
     @property
     def is_flat(self) -> bool:
         """It has not grown. What became less does no harm."""
-        few = FEW if self.measure.is_count else FEW_MS if self.measure.unit == "ms" else 0
+        few = FEW if self.measure.is_count else _FEW.get(self.measure.unit, 0)
         return self.last - self.first <= few or self.growth <= TOLERANCE
 
     @property
@@ -81,11 +87,8 @@ def compare(measure: Measure, start_s: float, end_s: float) -> Change:
     quarter_s = (end_s - start_s) / 4
     first = _between(measure, start_s, start_s + quarter_s)
     last = _between(measure, end_s - quarter_s, end_s)
-    return Change(
-        measure=measure,
-        first=statistics.median(first),
-        last=min(last) if measure.falls_back else statistics.median(last),
-    )
+    middle = max if measure.has_peaks else statistics.median
+    return Change(measure=measure, first=middle(first), last=min(last) if measure.falls_back else middle(last))
 
 
 def _between(measure: Measure, start_s: float, end_s: float) -> list[float]:

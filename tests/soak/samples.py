@@ -30,6 +30,8 @@ class Sample:
     processes: dict[str, int]
     #: Of all processes so far, those that have ended too.
     cpu_s: float
+    #: By Python worker.
+    worker_cpu_s: dict[int, float]
     #: By folder.
     files: dict[str, int]
     state_bytes: int
@@ -100,11 +102,14 @@ class Sampler:
         memory: dict[str, int] = defaultdict(int)
         descriptors: dict[str, int] = defaultdict(int)
         numbers: dict[str, int] = defaultdict(int)
+        workers = []
         for process in processes:
             kind = kind_of(process, processes)
             memory[kind] += pss_bytes(process.pid)
             descriptors[kind] += count_descriptors(process.pid)
             numbers[kind] += 1
+            if kind == WORKER:
+                workers.append(process.pid)
         self._cpu_s |= session_cpu_s(self.session)
         state, state_bytes = count_files(self.places.state)
         shuffles = sum(count_files(folder)[0] for folder in self.places.temp.rglob("blockmgr-*"))
@@ -114,6 +119,7 @@ class Sampler:
             descriptors=dict(descriptors),
             processes=dict(numbers),
             cpu_s=sum(self._cpu_s.values()),
+            worker_cpu_s={pid: self._cpu_s.get(pid, 0.0) for pid in workers},
             files={
                 "state": state,
                 "cache": count_files(self.places.cache)[0],

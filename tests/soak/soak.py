@@ -6,17 +6,19 @@ import json
 import tempfile
 import threading
 import time
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.nexmark.machine import about
 
 from ..integration.processes import end_session
-from .job import INTERVAL_MS, Places, Run, counted_rows
+from .job import Places, Run
 from .plot import draw
-from .quarters import Change, Epoch, compare, measures, table, warm_up_s
-from .samples import Sample, Sampler
+from .quarters import MIB, Change, Epoch, compare, measures, table, warm_up_s
+from .samples import WORKER, Sample, Sampler
+from .works import Work, lateness
 
 #: The first epoch waits for Spark to start.
 START_S = 300.0
@@ -59,6 +61,13 @@ class _Lines:
 class Outcome:
     """What a soak came to."""
 
+    work: str
+    interval_ms: int
+    judged: Sequence[str]
+    most_worker_mib: float
+    has_peaks: bool
+    #: What is to be told besides.
+    remarks: list[str]
     duration_s: float
     samples: list[Sample]
     epochs: list[Epoch]
@@ -73,7 +82,24 @@ class Outcome:
         return warm_up_s(self.duration_s)
 
     def changes(self) -> list[Change]:
-        return [compare(measure, self.start_s, self.duration_s) for measure in measures(self.samples, self.epochs)]
+        found = measures(self.samples, self.epochs)
+        return [
+            compare(
+                replace(
+                    measure,
+                    is_judged=measure.is_judged and measure.name.startswith(tuple(self.judged)),
+                    has_peaks=self.has_peaks and measure.name.startswith("memory: "),
+                ),
+                self.start_s,
+                self.duration_s,
+            )
+            for measure in found
+        ]
+
+    @property
+    def peak_worker_mib(self) -> float:
+        """The most that all Python workers took together when somebody looked."""
+        return max(sample.pss_bytes.get(WORKER, 0) for sample in self.samples) / MIB
 
     def problems(self) -> list[str]:
         """What must hold however short the run was."""
@@ -82,6 +108,10 @@ class Outcome:
             found.append(f"the job {self.end['outcome']} with {self.end['restarts']} restarts: {self.end['error']}")
         if self.rows != self.end["source_rows"]:
             found.append(f"sinks have {self.rows} rows of the {self.end['source_rows']} that sources read")
+        if self.peak_worker_mib > self.most_worker_mib:
+            found.append(
+                f"Python workers took {self.peak_worker_mib:,.0f} MiB, and may take {self.most_worker_mib:,.0f}"
+            )
         return found
 
     def grown(self) -> list[str]:
@@ -90,12 +120,13 @@ class Outcome:
 
     def summary(self) -> str:
         return (
-            f"{self.duration_s / 60:.1f} minutes, {len(self.epochs):,} epochs of {INTERVAL_MS} ms, "
+            f"{self.work}: {self.duration_s / 60:.1f} minutes, {len(self.epochs):,} epochs of {self.interval_ms} ms, "
             f"{self.end['source_rows']:,} rows; commit {self.about['commit']}, {self.about['day']}"
         )
 
     def report(self) -> str:
-        return f"{self.summary()}\n\n{table(self.changes())}\n"
+        remarks = [f"at most {self.peak_worker_mib:,.0f} MiB in Python workers", *self.remarks]
+        return f"{self.summary()}; {'; '.join(remarks)}\n\n{table(self.changes())}\n"
 
     def save(self, json_file: Path, plot: Path) -> None:
         json_file.parent.mkdir(parents=True, exist_ok=True)
@@ -105,16 +136,16 @@ class Outcome:
         plot.write_text(draw(self.changes(), start_s=self.start_s, end_s=self.duration_s, title=title))
 
 
-def soak(folder: Path, *, duration_s: float, sample_s: float) -> Outcome:
+def soak(work: Work, folder: Path, *, duration_s: float, sample_s: float) -> Outcome:
     """Run the job in `folder`, which must be empty or missing, for so long after its first epoch."""
     with tempfile.TemporaryDirectory(prefix="soak-", ignore_cleanup_errors=True) as temp:
         places = Places(folder, Path(temp))
         places.make()
-        return _soak(places, duration_s, sample_s)
+        return _soak(work, places, duration_s, sample_s)
 
 
-def _soak(places: Places, duration_s: float, sample_s: float) -> Outcome:
-    run = Run(places)
+def _soak(work: Work, places: Places, duration_s: float, sample_s: float) -> Outcome:
+    run = Run(places, work.document(places))
     try:
         lines = _Lines(run, time.monotonic())
         reader = threading.Thread(target=lines.read, name="soak-lines", daemon=True)
@@ -137,11 +168,22 @@ def _soak(places: Places, duration_s: float, sample_s: float) -> Outcome:
         end_session(run.session)
         run.close()
     return Outcome(
+        work=work.name,
+        interval_ms=work.interval_ms,
+        judged=work.judged,
+        most_worker_mib=work.most_worker_mib,
+        has_peaks=work.has_peaks,
+        remarks=_uneven(sampler.samples[-1], places) if work.is_uneven else [],
         duration_s=measured_s,
         samples=sampler.samples,
         # The first one waited for Spark, and its time is that of the start.
         epochs=lines.epochs[1:],
         end=lines.end,
-        rows=counted_rows(places),
+        rows=work.counted_rows(places),
         about=about(),
     )
+
+
+def _uneven(last: Sample, places: Places) -> list[str]:
+    used = " and ".join(f"{cpu_s:.0f} s" for cpu_s in sorted(last.worker_cpu_s.values(), reverse=True))
+    return [f"workers had {used} of the processor", lateness(places)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -65,12 +66,20 @@ def test_what_is_collected_now_and_then_must_come_back_to_where_it_was(leak, is_
     assert compare(saw, 0.0, 100.0).is_flat is is_flat
 
 
+@pytest.mark.parametrize(("has_peaks", "is_flat"), [(False, False), (True, True)])
+def test_of_what_fills_and_empties_the_peaks_count(has_peaks, is_flat):
+    """Half of the time full at the end, and seldom at the beginning."""
+    values = [400.0 if number % 9 == 0 or number > 70 else 300.0 for number in range(100)]
+    assert compare(replace(made(values), has_peaks=has_peaks), 0.0, 99.0).is_flat is is_flat
+
+
 def sample(number: int) -> Sample:
     return Sample(
         time_s=float(number),
         pss_bytes={"driver": 2**20, "JVM": 2**20 * (10 + number)},
         descriptors={"driver": 7, "JVM": 70},
         processes={"driver": 1, "JVM": 1},
+        worker_cpu_s={},
         cpu_s=number * 2.0,
         files={"state": 40, "temporary": 10 * number},
         state_bytes=2**20,

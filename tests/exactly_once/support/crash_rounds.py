@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from multiprocessing import get_context
+from typing import Any
 
 from arroyo_testing.crash_filesystem import running
 from arroyo_testing.lanes import InlineLanes
+from arroyo_testing.live import live_executor
 from arroyo_testing.machine import Crash, CrashPoint, Disk, Life, Mode
 
 from arroyo_core.runtime.events import Lane
@@ -47,13 +50,22 @@ class Order(StrEnum):
 class Laboratory:
     """Runs the pipeline on a kind of store, from any disk."""
 
-    def __init__(self, protocol: str, order: Order) -> None:
+    def __init__(
+        self, protocol: str, order: Order, *, is_live: bool = False, sink: Mapping[str, Any] | None = None
+    ) -> None:
+        """With `is_live` the run that dies is one in live workers, whose epochs overlap; those that recover are not.
+
+        `sink` are more settings of the sink.
+        """
+        self.sink = sink
         self._url = f"{protocol}://{ROOT}"
         self._order = order
         self._plugins = make_plugins()
+        # A wave whose subtasks wait for what others write could not be ahead.
+        self._is_partitioned = is_live
         disk = self.new_disk()
         self.whole = Life(watch=disk)
-        self.run(disk, self.whole)
+        self.run(disk, self.whole, is_live=is_live)
         self.truth = Truth(
             visible_rows(disk.files, f"{ROOT}/out"), visible_rows(disk.files, f"{ROOT}/bad"), self.tables(disk)
         )
@@ -77,10 +89,14 @@ class Laboratory:
     def new_disk(self) -> Disk:
         return Disk({f"{ROOT}/in/{name}": data for name, data in input_files().items()}, {ROOT, f"{ROOT}/in"})
 
-    def run(self, disk: Disk, life: Life) -> None:
+    def run(self, disk: Disk, life: Life, *, is_live: bool = False) -> None:
         """One process, from its planning to its end, whichever that is."""
-        with moves_in_order(), running(disk, life):
-            run_job(plan_job(self._plugins, self._url), self._plugins, lanes=self._order.lanes())
+        with moves_in_order(), running(disk, life), ExitStack() as ending:
+            executor = live_executor(self._plugins) if is_live else None
+            if executor is not None:
+                ending.callback(executor.close)
+            plan = plan_job(self._plugins, self._url, is_partitioned=self._is_partitioned, sink=self.sink)
+            run_job(plan, self._plugins, lanes=self._order.lanes(), executor=executor)
 
     def tables(self, disk: Disk) -> Tables:
         with running(disk, Life()):

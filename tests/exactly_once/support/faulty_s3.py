@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import random
 import socket
 import struct
@@ -9,11 +10,13 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any
+from urllib.parse import urlsplit
 
-from moto.moto_server import werkzeug_app
-from werkzeug.serving import make_server
+from arroyo_testing.s3_server import S3Server, s3_server
+from werkzeug.serving import WSGIRequestHandler, make_server
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
@@ -40,14 +43,43 @@ _ERRORS = {
 _WHEN_DONE = {Fault.ERROR_WHEN_DONE, Fault.RESET_WHEN_DONE, Fault.SILENCE_WHEN_DONE, Fault.HALF_AN_ANSWER}
 
 
+#: Of one connection, not of the answer.
+_HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length"}
+
+
+def forward_to(url: str) -> Application:
+    """Gives requests to the server as they came: its clients have signed them, the name of the host too."""
+    address = urlsplit(url).netloc
+
+    def forward(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        headers = {
+            name.removeprefix("HTTP_").replace("_", "-").lower(): value
+            for name, value in environ.items()
+            if name.startswith("HTTP_") or (name in ("CONTENT_TYPE", "CONTENT_LENGTH") and value)
+        }
+        body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+        connection = http.client.HTTPConnection(address)
+        try:
+            connection.request(environ["REQUEST_METHOD"], environ["REQUEST_URI"], body=body, headers=headers)
+            answer = connection.getresponse()
+            content = answer.read()
+        finally:
+            connection.close()
+        told = [(name, value) for name, value in answer.getheaders() if name.lower() not in _HOP_BY_HOP]
+        length = answer.getheader("Content-Length") or str(len(content))
+        start_response(f"{answer.status} {answer.reason}", [*told, ("Content-Length", length)])
+        return [content]
+
+    return forward
+
+
 class FaultyStore:
-    """Stands before the server's application."""
+    """Stands before the server."""
 
     def __init__(self, application: Application, *, silence_s: float) -> None:
         self._application = application
         self._silence_s = silence_s
         self._lock = threading.Lock()
-        self._puts = threading.Lock()
         self._over = threading.Event()
         self._share = 0.0
         self._random = random.Random(0)
@@ -68,13 +100,13 @@ class FaultyStore:
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         fault = self._choose()
         if fault is None:
-            return self._answer(environ, start_response)
+            return self._application(environ, start_response)
         if fault not in _WHEN_DONE:
             # The body must be read, or the client would fail to send it before it hears of the failure.
             environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
             return self._spoil(fault, environ, start_response, [])
         head: list[Any] = []
-        body = self._answer(environ, lambda *told: head.extend(told[:2]))
+        body = self._application(environ, lambda *told: head.extend(told[:2]))
         return self._spoil(fault, environ, start_response, [head, b"".join(body)])
 
     def _choose(self) -> Fault | None:
@@ -85,13 +117,6 @@ class FaultyStore:
             fault = self._random.choice(list(Fault))
             self.faults[fault] += 1
             return fault
-
-    def _answer(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
-        if environ["REQUEST_METHOD"] != "PUT":
-            return list(self._application(environ, start_response))
-        # moto looks for an existing object and stores the new one in two steps, S3 in one.
-        with self._puts:
-            return list(self._application(environ, start_response))
 
     def _spoil(
         self, fault: Fault, environ: dict[str, Any], start_response: Callable[..., Any], answer: list[Any]
@@ -124,22 +149,26 @@ def _reset(environ: dict[str, Any]) -> None:
     connection.shutdown(socket.SHUT_RDWR)
 
 
-class _QuietHandler(werkzeug_app.MotoRequestHandler):
+class _QuietHandler(WSGIRequestHandler):
     def log(self, type: str, message: str, *args: Any) -> None:
         return
 
 
 @contextmanager
-def faulty_s3(*, silence_s: float) -> Iterator[tuple[FaultyStore, str]]:
-    """The store and its URL; it keeps silent for `silence_s` where it does, which must be longer than clients wait."""
-    store = FaultyStore(werkzeug_app.DomainDispatcherApplication(werkzeug_app.create_backend_app), silence_s=silence_s)
-    server = make_server("127.0.0.1", 0, store, threaded=True, request_handler=_QuietHandler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield store, f"http://127.0.0.1:{server.server_port}"
-    finally:
-        store.end()
-        server.shutdown()
-        thread.join()
-        server.server_close()
+def faulty_s3(*, silence_s: float) -> Iterator[tuple[FaultyStore, S3Server]]:
+    """The store, and how it is reached.
+
+    It keeps silent for `silence_s` where it does, which must be longer than clients wait.
+    """
+    with s3_server() as behind:
+        store = FaultyStore(forward_to(behind.url), silence_s=silence_s)
+        server = make_server("127.0.0.1", 0, store, threaded=True, request_handler=_QuietHandler)
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield store, replace(behind, url=f"http://127.0.0.1:{server.server_port}")
+        finally:
+            store.end()
+            server.shutdown()
+            thread.join()
+            server.server_close()

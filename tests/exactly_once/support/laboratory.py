@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,6 +32,7 @@ from arroyo_core.runtime.lanes import Lanes
 from arroyo_core.runtime.local import LocalExecutor
 from arroyo_core.runtime.results import JobResult
 from arroyo_core.runtime.start import StartOptions
+from arroyo_core.runtime.steps import EpochExecutor
 from arroyo_core.state import global_table_config, timestamp_table_config
 
 TIME = pa.timestamp("us", "UTC")
@@ -59,20 +61,24 @@ class StandingClock:
 class Numbers(SourceOperator):
     """Gives 0..count-1 as rows with a key and an event time, dealt over two lanes whatever the parallelism."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, is_partitioned: bool = False) -> None:
         self._count = count
+        self._is_partitioned = is_partitioned
 
     def name(self) -> str:
         return "lab.numbers"
+
+    def lives_on(self) -> bool:
+        return True
 
     def output_schema(self, inputs: Sequence[ArroyoSchema]) -> ArroyoSchema:
         return ROWS
 
     def tables(self):
-        return global_table_config("next", "the next number of each lane")
+        return global_table_config("next", "the next number of each lane", is_partitioned=self._is_partitioned)
 
     def on_start(self, ctx) -> None:
-        self._view = ctx.table_manager.get_global_keyed_state("next")
+        self._view = keyed_state(ctx, "next", self._is_partitioned)
 
     def run(self, ctx, collector):
         info = ctx.task_info
@@ -94,6 +100,9 @@ class Marks(ArrowOperator):
     def name(self) -> str:
         return "lab.marks"
 
+    def lives_on(self) -> bool:
+        return True
+
     def output_schema(self, inputs: Sequence[ArroyoSchema]) -> ArroyoSchema:
         return inputs[0]
 
@@ -102,11 +111,25 @@ class Marks(ArrowOperator):
         collector.broadcast_watermark(Watermark.event_time(pc.max(batch.column("at").cast(pa.int64())).as_py()))
 
 
+def keyed_state(ctx, name: str, is_partitioned: bool):
+    """A table whose keys are numbers of lanes or subtasks."""
+    tables, parallelism = ctx.table_manager, ctx.task_info.parallelism
+    if is_partitioned:
+        return tables.get_partitioned_keyed_state(name, lambda number: number % parallelism)
+    return tables.get_global_keyed_state(name)
+
+
 class Windows(ArrowOperator):
     """Counts and adds up rows by key and tumbling window; a window is emitted when the watermark has passed it."""
 
+    def __init__(self, is_partitioned: bool = False) -> None:
+        self._is_partitioned = is_partitioned
+
     def name(self) -> str:
         return "lab.windows"
+
+    def lives_on(self) -> bool:
+        return True
 
     def input_count(self):
         return (2, 2)
@@ -120,13 +143,13 @@ class Windows(ArrowOperator):
     def tables(self, inputs):
         retention = timedelta(seconds=1)
         return {
-            **global_table_config("seen", "rows seen, by subtask"),
+            **global_table_config("seen", "rows seen, by subtask", is_partitioned=self._is_partitioned),
             "open": timestamp_table_config("open", "windows not emitted yet", retention, False, WINDOWS),
         }
 
     def on_start(self, ctx) -> None:
         self._open = ctx.table_manager.get_expiring_time_key_table("open", ctx.watermark())
-        self._seen = ctx.table_manager.get_global_keyed_state("seen")
+        self._seen = keyed_state(ctx, "seen", self._is_partitioned)
 
     def process_batch(self, batch, ctx, collector) -> None:
         times = batch.column("at").cast(pa.int64())
@@ -162,9 +185,10 @@ class _Constructor(OperatorConstructor):
 
     def with_config(self, config, registry):
         given = json_format.MessageToDict(config)
+        is_partitioned = bool(given.get("is_partitioned"))
         if self._kind is Numbers:
-            return ConstructedOperator.from_source(Numbers(int(given["count"])))
-        return ConstructedOperator.from_operator(self._kind())
+            return ConstructedOperator.from_source(Numbers(int(given["count"]), is_partitioned))
+        return ConstructedOperator.from_operator(Windows(is_partitioned) if self._kind is Windows else self._kind())
 
 
 def make_plugins() -> PluginSet:
@@ -189,14 +213,25 @@ def input_files() -> dict[str, bytes]:
     return files
 
 
-def plan_job(plugins: PluginSet, url: str, *, source: str | None = None) -> Plan:
-    """The plan of the pipeline on a store: `out`, `bad` and `state` are below `url`, and `in` too but for `source`."""
+def plan_job(
+    plugins: PluginSet,
+    url: str,
+    *,
+    source: str | None = None,
+    is_partitioned: bool = False,
+    sink: Mapping[str, Any] | None = None,
+) -> Plan:
+    """The plan of the pipeline on a store: `out`, `bad` and `state` are below `url`, and `in` too but for `source`.
+
+    With `is_partitioned` no subtask writes what others see; `sink` are more settings of the sink.
+    """
+    tables = {"is_partitioned": is_partitioned}
     document = {
         "name": JOB,
         "parallelism": 2,
         "checkpoint": {"url": f"{url}/state", "interval": "1h", "rows": EPOCH_ROWS, "keep": 2},
         "nodes": [
-            {"id": "numbers", "operator": "lab.numbers", "config": {"count": SOURCE_ROWS}},
+            {"id": "numbers", "operator": "lab.numbers", "config": {"count": SOURCE_ROWS, **tables}},
             {
                 "id": "files",
                 "operator": "filesystem.source",
@@ -211,23 +246,25 @@ def plan_job(plugins: PluginSet, url: str, *, source: str | None = None) -> Plan
                 },
             },
             {"id": "marked", "operator": "lab.marks", "inputs": ["files"]},
-            {"id": "windows", "operator": "lab.windows", "inputs": ["numbers", "marked"]},
+            {"id": "windows", "operator": "lab.windows", "inputs": ["numbers", "marked"], "config": tables},
             {
                 "id": "out",
                 "operator": "filesystem.sink",
                 "inputs": ["windows"],
-                "config": {"path": f"{url}/out", "format": "parquet"},
+                "config": {"path": f"{url}/out", "format": "parquet", **(sink or {})},
             },
         ],
     }
     return plan_text(json.dumps(document), file="exact.yaml", plugins=plugins, environment={})
 
 
-def run_job(plan: Plan, plugins: PluginSet, *, lanes: Lanes | None = None) -> JobResult:
+def run_job(
+    plan: Plan, plugins: PluginSet, *, lanes: Lanes | None = None, executor: EpochExecutor | None = None
+) -> JobResult:
     """Run the job to its end in this process, from wherever its storage says that it stands."""
     clock = StandingClock()
     assert plan.checkpoint.url is not None
-    executor = LocalExecutor(plugins, clock, pool=InlinePool())
+    executor = executor or LocalExecutor(plugins, clock, pool=InlinePool())
     # Two drivers of a race have names of their own for the one disk, and so for the folder where files wait.
     start = StartOptions(allow_changes=frozenset({"out"}))
     url = plan.checkpoint.url

@@ -74,7 +74,7 @@ class SharedLife(Life):
         self._me = me
 
     def do(self, kind: str, path: str, act: Callable[[], T], **options: object) -> T:
-        if not path.endswith(".stop"):
+        if not path.endswith((".stop", ".rescale")):
             self._turns.before_call(self._me, kind)
         with self._disk_lock:
             if self.is_dead:
@@ -116,7 +116,8 @@ def race(laboratory: Laboratory, seed: int) -> tuple[Race, Disk]:
             if me == 1:
                 turns.wait_for_start(me, late)
             plugins = make_plugins()
-            plan = plan_job(plugins, f"{stores[me].protocol[0]}://{ROOT}", source=f"crash-object://{ROOT}/in")
+            url, source = f"{stores[me].protocol[0]}://{ROOT}", f"crash-object://{ROOT}/in"
+            plan = plan_job(plugins, url, source=source, sink=laboratory.sink)
             result.finished[me] = run_job(plan, plugins).is_finished
         except BaseException as error:
             result.errors[me] = error

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 from arroyo_chaos_latest import LatestConstructor
+from arroyo_chaos_slow import SlowConstructor
 from arroyo_chaos_tally import TallyConstructor
 from google.protobuf import json_format, struct_pb2
 
@@ -136,6 +137,7 @@ class ChaosConstructor(OperatorConstructor[struct_pb2.Struct]):
 @hookimpl
 def arroyo_register(registry: Registry) -> None:
     registry.add("chaos.strike", ChaosConstructor())
+    registry.add("chaos.slow", SlowConstructor())
     registry.add("chaos.stuck", StuckConstructor())
     registry.add("chaos.tally", TallyConstructor())
     registry.add("chaos.latest", LatestConstructor())

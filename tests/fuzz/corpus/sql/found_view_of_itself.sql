@@ -1,0 +1,2 @@
+CREATE VIEW few AS SELECT x FROM few;
+SELECT x FROM few

@@ -1,0 +1,3 @@
+CREATE TABLE memory (a TEXT, b LIST<INT>, c BYTEA);
+INSERT INTO memory VALUES ('a', [1], NULL);
+SELECT a::INT FROM memory
