@@ -62,8 +62,14 @@ CASES = {
             "In live workers: from an event to its committed row, at 10 thousand rows/s, into Parquet files",
             is_list=True,
         ),
+        Case(
+            "live_shown",
+            "In live workers: from an event to its line of `std.stdout`, at 10 thousand rows/s",
+            is_list=True,
+        ),
         Case("live_cores", "In live workers: q5 on 10 million generated events, on two cores and on one", 0.59),
         Case("live_restart", "In live workers: after `kill -9` of a worker", is_list=True),
+        Case("live_rescale", "In live workers: from one subtask to two while rows flow", is_list=True),
     )
 }
 

@@ -18,7 +18,7 @@ import yaml
 from arroyo_core.spark.session import create_session
 
 from ..modules import ROOT, module_command
-from .jobs import Stopwatch, run
+from .jobs import Stopwatch, plan, run
 
 EXAMPLE = ROOT / "examples" / "nexmark" / "q5.yaml"
 EVENTS = 10_000_000
@@ -41,9 +41,12 @@ def run_once(cores: int, folder: Path, file: Path, execution: str) -> None:
     """In a process that may use so many cores; Spark and its workers inherit that."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     folder.mkdir(parents=True)
-    spark = create_session("bench", master=f"local[{cores}]")
+    document = pipeline(folder, cores)
+    # As `arroyo run` does: Spark is started for a pipeline that is planned, so that its workers have the plugins.
+    plan(folder, document)
+    spark = create_session("bench", master=f"local[{cores}]", is_live=execution == "live")
     started = time.perf_counter()
-    run(spark, folder, pipeline(folder, cores), Stopwatch(), execution=execution)
+    run(spark, folder, document, Stopwatch(), execution=execution)
     file.write_text(json.dumps(time.perf_counter() - started))
     spark.stop()
 

@@ -43,10 +43,15 @@ class Stopwatch:
         return [after - before for before, after in itertools.pairwise(moments)]
 
 
+def plan(folder: Path, document: dict[str, Any]) -> Pipeline:
+    """The pipeline, as a file in the folder says it; imports the plugins that it needs."""
+    file = folder / f"{document['name']}.yaml"
+    file.write_text(yaml.safe_dump(document, sort_keys=False))
+    return Pipeline.from_yaml(file)
+
+
 def run(
     spark: SparkSession, folder: Path, document: dict[str, Any], watch: Stopwatch, *, execution: str = "jobs"
 ) -> JobResult:
     """Run a pipeline until its end, or until the watch stops it."""
-    file = folder / f"{document['name']}.yaml"
-    file.write_text(yaml.safe_dump(document, sort_keys=False))
-    return Pipeline.from_yaml(file).run(spark, listener=watch, stop=watch.stop, execution=execution)
+    return plan(folder, document).run(spark, listener=watch, stop=watch.stop, execution=execution)

@@ -32,9 +32,12 @@ _Loader.yaml_implicit_resolvers = {
 _TYPES = {"int64": "int64", "string": "string"}
 
 
-def document_of(task: Task) -> dict[str, Any]:
-    """The example, as data: with files for the generator, and a checkpoint URL. Nothing else is changed."""
-    document: dict[str, Any] = yaml.load(QUERIES[task.case].pipeline.read_text(), _Loader)
+def document_of(task: Task, text: str | None = None) -> dict[str, Any]:
+    """A pipeline as data: with files for the generator, and a checkpoint URL. Nothing else is changed.
+
+    `text` is YAML, by default that of the example.
+    """
+    document: dict[str, Any] = yaml.load(text or QUERIES[task.case].pipeline.read_text(), _Loader)
     document["parallelism"] = task.cores
     document["checkpoint"] = {**document["checkpoint"], "url": f"{task.scratch}/state"}
     if task.case == Q12_BY_EVENT_TIME:
@@ -94,11 +97,11 @@ def _sink(config: Node, task: Task) -> Node:
 
 
 def answer_format(document: dict[str, Any]) -> str:
-    written = document["nodes"][-1]["config"]["format"]
+    (written,) = {node["config"]["format"] for node in document["nodes"] if node["operator"] == "filesystem.sink"}
     return {"parquet": "parquet", "csv": "csv_named", "debezium_json": "debezium"}[written]
 
 
-def main() -> None:
+def main(execution: str = "jobs") -> None:
     task = Task.read(Path(sys.argv[1]))
     document = document_of(task)
     file = Path(task.scratch) / f"{task.case}.yaml"
@@ -106,9 +109,9 @@ def main() -> None:
     # As `arroyo run` does: Spark is started for a pipeline that is planned. Planning imports the plugins, as other
     # engines are imported before they are timed.
     Pipeline.from_yaml(file)
-    spark = start_spark("bench", master=f"local[{task.cores}]")
+    spark = start_spark("bench", master=f"local[{task.cores}]", is_live=execution == "live")
     start = time.perf_counter()
-    result = Pipeline.from_yaml(file).run(spark)
+    result = Pipeline.from_yaml(file).run(spark, execution=execution)
     Timing(
         job_s=time.perf_counter() - start,
         epochs=result.epochs,

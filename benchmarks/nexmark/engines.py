@@ -8,6 +8,7 @@ from .queries import COMPARED, QUERIES
 
 OURS = "arroyo"
 OURS_ON_CSV = "arroyo_csv"
+OURS_LIVE = "arroyo_live"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +50,14 @@ ENGINES = {
             script="engine_arroyo",
             queries=tuple(QUERIES),
             note="the pipelines of `examples/nexmark`; exactly-once checkpoints every 10 s, exactly-once Parquet sink",
+        ),
+        Engine(
+            name=OURS_LIVE,
+            title="Arroyo on Spark, live",
+            kind="ours",
+            environment="arroyo",
+            script="engine_arroyo_live",
+            note="as above, with `execution: live`",
         ),
         Engine(
             name="structured_streaming",

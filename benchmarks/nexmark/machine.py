@@ -27,6 +27,8 @@ def about() -> dict[str, object]:
         "python": platform.python_version(),
         "java": java_version(),
         "commit": commit(),
+        # Of the last minute: much more than there are cores means that others were at work.
+        "load": round(os.getloadavg()[0], 1),
     }
 
 

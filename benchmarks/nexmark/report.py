@@ -17,7 +17,8 @@ def document(results: Results, seconds: Seconds, cases: str) -> str:
     """The whole page; `cases` are the sections of `benchmarks.epochs`."""
     parts = [
         "# Benchmarks",
-        "Written by `make bench`; do not edit. Numbers are as measured, also where others are faster.",
+        "Written by `make bench`; do not edit. Numbers are as measured, also where others are faster. "
+        "Live workers have a [page of their own](benchmarks-live.md).",
         _setting(results),
         _targets(results, seconds),
         _rates(results),

@@ -1,0 +1,1 @@
+"""DataFrames in and out of pipelines, beside what Spark does by itself."""

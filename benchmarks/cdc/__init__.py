@@ -1,0 +1,1 @@
+"""Changes of databases: the sources beside bare readers of the same log."""

@@ -1,0 +1,1 @@
+"""Appends to Delta Lake tables beside the bare library."""

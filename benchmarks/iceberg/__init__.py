@@ -1,0 +1,1 @@
+"""Iceberg tables beside the bare library."""

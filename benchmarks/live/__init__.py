@@ -1,0 +1,1 @@
+"""What live workers reach, beside Structured Streaming, PyFlink and Polars."""

@@ -1,0 +1,1 @@
+"""The sink of MySQL beside LOAD DATA by hand."""

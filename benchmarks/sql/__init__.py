@@ -1,0 +1,1 @@
+"""What SQL costs: the queries of Nexmark in SQL beside the same in YAML."""
