@@ -22,9 +22,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from arroyo_formats.avro.resolution import resolve
 from arroyo_formats.avro.schema import SchemaError, parse
 
-
-#: Each registry has a path of its own. A process keeps schemas by URL, and a later registry may get the port of one that
-#: has ended.
+#: Each registry has a path of its own: a process keeps schemas by URL, and a later registry may get the port of an
+#: earlier one.
 _paths = (f"/registry-{number}" for number in itertools.count(1))
 
 
