@@ -118,7 +118,7 @@ def suites(environment: str) -> dict[str, list[str]]:
         return {environment: ["tests/exactly_once", "tests/adversary", "tests/fuzz"]}
     if environment == INTEGRATION:
         # A process of its own: one that has a Spark already gets no session as a user makes it.
-        return {environment: ["tests/integration"], f"{environment}-sparks": ["tests/sparks"]}
+        return {environment: ["tests/integration"], f"{environment}.sparks": ["tests/sparks"]}
     if environment == CHAOS:
         return {environment: ["tests/chaos", "tests/kafka", "tests/orders", "tests/soak", "tests/many", "tests/scale"]}
     if environment in other_tags():

@@ -2,17 +2,21 @@
 
     python tools/summary.py build/reports
 
-Reads the JUnit files that pytest wrote there. Fails where there is none, or where one holds a failure.
+Reads the JUnit files that pytest wrote there, and those in `first/` of tests that were tried again (second_try.py).
+Fails where there is none, or where one holds a failure.
 """
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from xml.etree import ElementTree
+
+#: The folder of the reports of what was tried again.
+FIRST = "first"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,8 @@ class Report:
     skipped: int
     seconds: float
     skip_reasons: tuple[str, ...]
+    #: Each test that failed, with the first line of how.
+    failures: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_report(path: Path) -> Report:
@@ -33,7 +39,13 @@ def read_report(path: Path) -> Report:
     failed = _sum(suites, "failures") + _sum(suites, "errors")
     reasons = tuple(skip.get("message", "") for suite in suites for skip in suite.iter("skipped"))
     seconds = sum(float(suite.get("time", "0")) for suite in suites)
-    return Report(path.stem, total - skipped - failed, failed, skipped, seconds, reasons)
+    failures = {
+        f"{case.get('classname')}.{case.get('name')}": fault.get("message", "").partition("\n")[0]
+        for suite in suites
+        for case in suite.iter("testcase")
+        for fault in (*case.iter("failure"), *case.iter("error"))
+    }
+    return Report(path.stem, total - skipped - failed, failed, skipped, seconds, reasons, failures)
 
 
 def _sum(suites: Sequence[ElementTree.Element], attribute: str) -> int:
@@ -55,13 +67,27 @@ def render(reports: Sequence[Report]) -> str:
     return "\n".join(lines)
 
 
+def unstable(first: Sequence[Report], reports: Sequence[Report]) -> list[str]:
+    """The tests that failed beside others and passed alone, each with how it failed."""
+    still_failing = {test for report in reports for test in report.failures}
+    return [
+        f"UNSTABLE: {test} failed beside other tests and passed alone: {how}"
+        for report in first
+        for test, how in report.failures.items()
+        if test not in still_failing
+    ]
+
+
 def main(folder: str) -> int:
     paths = sorted(Path(folder).glob("*.xml"))
     if not paths:
         print(f"no test reports in {folder}: no tests ran", file=sys.stderr)
         return 1
     reports = [read_report(path) for path in paths]
-    print(render(reports))
+    first = [read_report(path) for path in sorted(Path(folder, FIRST).glob("*.xml"))]
+    print(*unstable(first, reports), sep="\n")
+    # What failed at first is in the report of the second try.
+    print(render([*reports, *(replace(each, environment=f"{each.environment} (first)", failed=0) for each in first)]))
     return 1 if any(report.failed for report in reports) else 0
 
 

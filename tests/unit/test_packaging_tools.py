@@ -1,6 +1,7 @@
 """The scripts of the build fail where they should, and say why."""
 
 import importlib.util
+import json
 import os
 import stat
 import subprocess
@@ -122,6 +123,61 @@ REPORT = """<testsuites><testsuite name="x" tests="5" failures="{failures}" erro
 <testcase name="b"><skipped message="no S3 here"/></testcase>
 </testsuite></testsuites>"""
 
+FAILED = """<testsuites><testsuite name="x" tests="2" failures="1" errors="0" skipped="0" time="1.5">
+<testcase classname="tests.test_x" name="test_a"><failure message="assert 1 == 2&#10;  +1">...</failure></testcase>
+<testcase classname="tests.test_x" name="test_b"/>
+</testsuite></testsuites>"""
+
+PASSED = """<testsuites><testsuite name="x" tests="1" failures="0" errors="0" skipped="0" time="1.5">
+<testcase classname="tests.test_x" name="test_a"/>
+</testsuite></testsuites>"""
+
+
+class TestSecondTry:
+    @pytest.fixture
+    def run(self, tool, tmp_path, monkeypatch):
+        """What a run leaves in which `py311-core` failed, and what is run then."""
+        monkeypatch.chdir(tmp_path)
+        tried = []
+
+        class Ran:
+            returncode = 0
+
+        def note(command, **_):
+            tried.append(command[command.index("--") + 1 :])
+            return Ran
+
+        def begin(*, failed, report=FAILED, environments=("py311-core",)):
+            cache = tmp_path / ".tox" / "py311-core" / ".pytest_cache" / "v" / "cache"
+            cache.mkdir(parents=True)
+            (cache / "lastfailed").write_text(json.dumps(dict.fromkeys(failed, True)))
+            (tmp_path / "py311-core.xml").write_text(report)
+            said = {name: {"result": {"success": False}} for name in environments}
+            said["py311-arroyo-std"] = {"result": {"success": True}}
+            (tmp_path / "tox.json").write_text(json.dumps({"testenvs": said}))
+            second_try = tool("second_try")
+            monkeypatch.setattr(second_try.subprocess, "run", note)
+            return second_try.main(tmp_path), tried
+
+        return begin
+
+    def test_the_tests_that_failed_are_run_once_more_and_nothing_else(self, run, tmp_path):
+        status, tried = run(failed=["tests/test_x.py::test_a"])
+        assert status == 0
+        assert len(tried) == 1
+        assert tried[0][-1:] == ["tests/test_x.py::test_a"]
+        assert (tmp_path / "first" / "py311-core.xml").exists()
+
+    def test_an_environment_that_failed_without_a_failed_test_is_not_tried_again(self, run):
+        assert run(failed=["tests/test_x.py::test_a"], environments=["py311-core", "lint"]) == (1, [])
+
+    def test_failures_that_pytest_did_not_report_as_tests_are_not_tried_again(self, run):
+        assert run(failed=["tests/test_x.py::test_a", "tests/test_y.py"]) == (1, [])
+
+    def test_many_failures_are_not_tried_again(self, run):
+        failed = [f"tests/test_x.py::test_{number}" for number in range(13)]
+        assert run(failed=failed, report=FAILED.replace('failures="1"', 'failures="13"')) == (1, [])
+
 
 class TestSummary:
     def test_skips_are_counted_with_their_reason_and_all_is_summed(self, tool, tmp_path, capsys):
@@ -136,6 +192,22 @@ class TestSummary:
         (tmp_path / "py311-core.xml").write_text(REPORT.format(failures=0))
         (tmp_path / "py312-core.xml").write_text(REPORT.format(failures=1))
         assert tool("summary").main(str(tmp_path)) == 1
+
+    def test_what_passed_in_a_second_try_is_named_and_counted_once(self, tool, tmp_path, capsys):
+        (tmp_path / "first").mkdir()
+        (tmp_path / "first" / "py311-core.xml").write_text(FAILED)
+        (tmp_path / "py311-core.xml").write_text(PASSED)
+        assert tool("summary").main(str(tmp_path)) == 0
+        shown = capsys.readouterr().out
+        assert "UNSTABLE: tests.test_x.test_a failed beside other tests and passed alone: assert 1 == 2" in shown
+        assert "2 passed, 0 failed, 0 skipped" in shown
+
+    def test_what_failed_in_a_second_try_too_fails_the_summary(self, tool, tmp_path, capsys):
+        (tmp_path / "first").mkdir()
+        for folder in (tmp_path, tmp_path / "first"):
+            (folder / "py311-core.xml").write_text(FAILED)
+        assert tool("summary").main(str(tmp_path)) == 1
+        assert "UNSTABLE" not in capsys.readouterr().out
 
     def test_no_reports_at_all_are_a_failure(self, tool, tmp_path):
         assert tool("summary").main(str(tmp_path)) == 1
