@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from summary import FIRST, read_report
@@ -24,10 +25,10 @@ from summary import FIRST, read_report
 MOST = 12
 
 
-def failed_environments(result: Path) -> list[str]:
-    """The environments that tox calls failed, in its order."""
+def failed_environments(result: Path, matrix: Sequence[str]) -> list[str]:
+    """The environments of the matrix that tox does not call a success."""
     environments = json.loads(result.read_text())["testenvs"]
-    return [name for name, said in environments.items() if not said.get("result", {}).get("success")]
+    return [name for name in matrix if not environments.get(name, {}).get("result", {}).get("success")]
 
 
 def failed_tests(environment: str) -> list[str]:
@@ -63,8 +64,10 @@ def try_again(environment: str, tests: list[str], folder: Path) -> bool:
     return subprocess.run(command, stdin=subprocess.DEVNULL, check=False).returncode == 0
 
 
-def main(folder: Path) -> int:
-    failed = {environment: failed_tests(environment) for environment in failed_environments(folder / "tox.json")}
+def main(folder: Path, matrix: Sequence[str]) -> int:
+    failed = {
+        environment: failed_tests(environment) for environment in failed_environments(folder / "tox.json", matrix)
+    }
     if not failed:
         print("tox failed, and names no environment that did", file=sys.stderr)
         return 1
@@ -76,4 +79,8 @@ def main(folder: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    # It is beside the folder of the tools.
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from toxfile import environment_names
+
+    sys.exit(main(Path(sys.argv[1]), environment_names()))
