@@ -85,7 +85,7 @@ def _parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
 
     To load all plugins takes half a second, which `arroyo stop` need not wait for.
     """
-    parser = RootParser(prog="arroyo", description="Stream-processing pipelines in YAML, on Spark.")
+    parser = RootParser(prog="arroyo", description="Stream-processing pipelines in SQL, YAML and Python, on Spark.")
     parser.add_argument("--version", action="version", version=f"arroyo-core {version('arroyo-core')}")
     parser.add_argument("--debug", action="store_true", help="show tracebacks")
     commands = Commands(parser)

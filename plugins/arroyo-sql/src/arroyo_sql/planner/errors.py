@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from arroyo_core.errors import PipelineError
 from arroyo_core.pipeline.mistakes import nearest
@@ -18,6 +18,7 @@ _MARKS = {"Sharp": "#", "Tilde": "~", "AtSign": "@", "Ampersand": "&", "Exclamat
 _NO_FIELD = re.compile(r'No field named ((?:"(?:[^"]|"")*"|[^\s."]+)(?:\.(?:"(?:[^"]|"")*"|[^\s."]+))*)\.(?:\s|$)')
 _FIELDS = re.compile(r"Valid fields are (.*?)\.(?:\n|$)", re.DOTALL)
 _NO_TABLE = re.compile(r"table '([^']*)' not found")
+_FILE = re.compile(r".*\.(csv|json|jsonl|ndjson|parquet|avro|arrow|txt)(\.\w+)?", re.IGNORECASE)
 _NO_FUNCTION = re.compile(r"Invalid function '([^']*)'\.(?:\s+Did you mean '([^']*)'\?)?")
 _NOT_GROUPED = re.compile(r'column "([^"]*)" must appear in the GROUP BY clause')
 _DUPLICATE = re.compile(r'unique expression names but the expression "(.*?)" at position')
@@ -96,15 +97,7 @@ def explain(
     if found := _NO_FIELD.search(said):
         return _unknown_column(found[1], said, text)
     if found := _NO_TABLE.search(said):
-        name = found[1].split(".")[-1]
-        known = sorted({*tables, *views})
-        return PipelineError(
-            f"there is no table {name!r}",
-            at=text.find(name),
-            value=name,
-            allowed=known,
-            suggestion=nearest(name, known),
-        )
+        return _unknown_table(found[1], text, sorted({*tables, *views}))
     if found := _NO_FUNCTION.search(said):
         name = found[1]
         if name.lower() in _INSTEAD:
@@ -133,6 +126,18 @@ def explain(
     if found := _ARGUMENTS.search(said):
         return _wrong_arguments(found[1] or found[2] or found[3], said, text)
     return PipelineError(f"{_plain(said)}: {_OTHERWISE}", at=text.start)
+
+
+def _unknown_table(full_name: str, text: QueryText, known: Sequence[str]) -> PipelineError:
+    """`full_name` begins with the catalog and the schema of DataFusion, or with what the query has in their place."""
+    name = full_name.removeprefix("datafusion.").removeprefix("public.")
+    at = text.find(f"'{name}'", name, name.split(".")[-1])
+    if _FILE.fullmatch(name):
+        declared = f"CREATE TABLE t (...) WITH (connector = 'filesystem', path = '{name}')"
+        return PipelineError(f"a file is not a table: declare one, {declared}, and read FROM t", at=at, value=name)
+    return PipelineError(
+        f"there is no table {name!r}", at=at, value=name, allowed=known, suggestion=nearest(name.split(".")[-1], known)
+    )
 
 
 def _wrong_arguments(name: str, said: str, text: QueryText) -> PipelineError:

@@ -2,6 +2,18 @@
 -- refused: 1:15 there is no table 'wurds'
 SELECT w FROM wurds
 
+-- name: a table of a schema
+-- refused: 1:15 there is no table 'other.wurds'
+SELECT w FROM other.wurds
+
+-- name: a file as a table
+-- refused: 1:15 a file is not a table: declare one, CREATE TABLE t (...) WITH (connector = 'filesystem', path = 'data/words.csv.gz'), and read FROM t
+SELECT w FROM 'data/words.csv.gz'
+
+-- name: a file as a table, without quotes
+-- refused: 1:15 a file is not a table: declare one, CREATE TABLE t (...) WITH (connector = 'filesystem', path = 'words.parquet'), and read FROM t
+SELECT w FROM words.parquet
+
 -- name: an unknown column
 -- refused: 2:8 there is no column 'weight'
 SELECT w,
