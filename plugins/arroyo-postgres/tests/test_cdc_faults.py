@@ -2,113 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from arroyo_connectors.cdc import open_streams
 from arroyo_postgres.cdc.lsn import parse_lsn
-from arroyo_postgres.cdc.open_streams import open_streams
 from arroyo_testing import FakeClock, SourceHarness
+from arroyo_testing.databases import (
+    CdcFaultSuite,
+    MakeTable,
+    Materialized,
+    Plan,
+    catch_up,
+    check_refused,
+    go_on,
+    refused,
+    run_until_it_fails,
+)
 
 from arroyo_core.api import StopRequest
-from arroyo_core.errors import ArroyoError, ConfigError, DataError, ExternalError, OperatorError
+from arroyo_core.errors import ConfigError, DataError
 from tests.postgres_server import PostgresServer
 from tests.waiting import wait_until
 
-from .support.tables import Materialized, Table, catch_up
+from .support.tables import Table
 
 pytestmark = pytest.mark.server
 
-MakeTable = Callable[..., Table]
 
-
-@contextmanager
-def refused(kind: type[ArroyoError], *words: str) -> Iterator[None]:
-    with pytest.raises(OperatorError) as caught:
-        yield
-    assert caught.value.cause_kind == kind.__name__
-    for word in words:
-        assert word in str(caught.value)
-
-
-def run_until_it_fails(source: SourceHarness) -> None:
-    for _ in range(50):
-        source.run(interval_ms=100)
-
-
-def go_on(source: SourceHarness, clock: FakeClock, result: Materialized, made: Table) -> None:
-    """Epochs in which the time for the next attempt always has come, until the result is what the table has."""
-
-    def is_equal() -> bool:
-        clock.advance(120)
-        result.add(source.run(interval_ms=100).table)
-        assert result.mistakes == []
-        return result.rows() == made.rows()
-
-    wait_until(is_equal, patience_s=60)
-
-
-@pytest.mark.parametrize("lives_on", [False, True])
-def test_a_server_that_is_killed_is_waited_for_and_nothing_is_lost(
-    table: MakeTable, own_server: PostgresServer, lives_on: bool
-) -> None:
-    made, result, clock = table(on=own_server), Materialized(), FakeClock()
-    made.fill(20)
-    source = made.source(chunk_rows=6, clock=clock, lives_on=lives_on)
-    result.add(source.run(rows=6).table)
-    own_server.kill()
-    down = source.run(interval_ms=100)
-    assert down.table.num_rows == 0
-    assert down.counters["retries"] == 1
-    assert "failing since" in down.warnings[0]
-    own_server.start()
-    made.run("update $t set name = 'after' where id in (1, 19)")
-    go_on(source, clock, result, made)
-    for step in range(3):
-        made.run(f"update $t set name = '{step}' where id % 3 = {step}")
-        own_server.restart()
-        made.run("delete from $t where id = 20", "insert into $t values (20, 'again')")
-        go_on(source, clock, result, made)
-
-
-def test_a_session_that_is_ended_in_the_middle_of_a_transaction_goes_on_behind_what_was_read(table: MakeTable) -> None:
-    made, result, clock = table(), Materialized(), FakeClock()
-    made.fill(1)
-    source = made.source(clock=clock)
-    catch_up(source, result, made)
-    made.fill(50, first=2)
-    made.run("update $t set name = 'b'")
-    for _ in range(6):
-        clock.advance(120)
-        result.add(source.run(rows=20, interval_ms=2000).table)
-        made.run(f"select pg_terminate_backend(active_pid) from pg_replication_slots where slot_name = '{made.slot}'")
-    go_on(source, clock, result, made)
-    assert result.count == 1 + 50 + 2 * 51
-
-
-def test_a_stream_of_an_epoch_before_that_has_ended_is_opened_again_without_a_word(table: MakeTable) -> None:
-    made, result = table(), Materialized()
-    made.fill(3)
-    source = made.source()
-    catch_up(source, result, made)
-    made.run(f"select pg_terminate_backend(active_pid) from pg_replication_slots where slot_name = '{made.slot}'")
-    made.fill(2, first=10)
-    found = source.run(rows=2)
-    assert found.table["id"].to_pylist() == [10, 11]
-    assert found.warnings == []
-    assert found.counters == {}
-
-
-def test_an_outage_that_lasts_too_long_fails_the_epoch(table: MakeTable, own_server: PostgresServer) -> None:
-    made, clock = table(on=own_server), FakeClock()
-    source = made.source(clock=clock, give_up_after=60_000_000)
-    source.run(interval_ms=200)
-    own_server.stop()
-    source.run(interval_ms=50)
-    clock.advance(61)
-    with refused(ExternalError, "given up"):
-        source.run(interval_ms=50)
+class TestFaults(CdcFaultSuite):
+    """What all sources of changes do."""
 
 
 def test_what_is_not_committed_stays_in_the_slot(table: MakeTable) -> None:
@@ -286,22 +209,6 @@ def test_a_table_that_is_made_again_stops_the_job(table: MakeTable) -> None:
         run_until_it_fails(source)
 
 
-def test_columns_that_are_new_are_left_out_with_a_warning(table: MakeTable) -> None:
-    made, result = table(), Materialized()
-    made.fill(2)
-    source = made.source()
-    catch_up(source, result, made)
-    made.run("alter table $t add column extra int default 5", "insert into $t values (3, 'c', 7)")
-    found = source.run(rows=1)
-    assert found.warnings == [
-        f"table public.{made.name} has a new column 'extra', which is left out until the pipeline is planned again"
-    ]
-    result.add(found.table)
-    made.run("update $t set name = name || '!', extra = 1")
-    result.add(source.run(rows=6).table)
-    result.check(made.rows("id, name"))
-
-
 def test_integers_that_become_larger_are_read_when_planned_again(table: MakeTable) -> None:
     made = table("id int primary key, number int")
     source = made.source()
@@ -312,43 +219,17 @@ def test_integers_that_become_larger_are_read_when_planned_again(table: MakeTabl
     assert planned_again.run(rows=2).table["number"].to_pylist() == [1, 1 << 40]
 
 
-def test_truncate_may_be_ignored(table: MakeTable) -> None:
-    made = table()
-    made.fill(2)
-    source = made.source(on_truncate="ignore")
-    source.run(interval_ms=300)
-    made.run("truncate $t", "insert into $t values (7, 'x')")
-    found = source.run(rows=1)
-    assert found.table["id"].to_pylist() == [7]
-    assert "TRUNCATE" in found.warnings[0]
-
-
-PLANS: list[tuple[list[str], dict[str, Any], str, str]] = [
+PLANS: list[Plan] = [
     (["alter table $t replica identity default"], {}, "table", "REPLICA IDENTITY FULL"),
-    (["select 1"], {"table": "nowhere"}, "table", "no table"),
-    (["select 1"], {"columns": ["nam"]}, "columns[0]", "did you mean 'name'"),
-    (["select 1"], {"columns": ["id", "id"]}, "columns[1]", "twice"),
-    (["select 1"], {"event_time_field": "name"}, "event_time_field", "not a timestamp"),
-    (["select 1"], {"max_lateness": 5}, "max_lateness", "event_time_field"),
-    (["select 1"], {"slot": None}, "slot", "slot is needed"),
-    (["select 1"], {"slot": "No"}, "slot", "lower case"),
-    (["select 1"], {"snapshot": "only"}, "slot", "needs neither"),
-    (["create view v_$t as select 1", "select 1"], {"table": "v_$t"}, "table", "not a table"),
+    ([], {"slot": None}, "slot", "slot is needed"),
+    ([], {"slot": "No"}, "slot", "lower case"),
+    ([], {"snapshot": "only"}, "slot", "needs neither"),
 ]
 
 
-@pytest.mark.parametrize(("statements", "config", "field", "words"), PLANS)
-def test_plans_that_cannot_work_are_refused(
-    table: MakeTable, statements: list[str], config: dict[str, Any], field: str, words: str
-) -> None:
-    made = table()
-    made.run(*statements)
-    if "table" in config:
-        config = {**config, "table": config["table"].replace("$t", made.name)}
-    with pytest.raises(ConfigError) as caught:
-        made.source(**config).run(interval_ms=1)
-    assert caught.value.field == field
-    assert words in str(caught.value) + f" (did you mean {caught.value.suggestion!r}?)"
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan[3])
+def test_plans_that_cannot_work_are_refused(table: MakeTable, plan: Plan) -> None:
+    check_refused(table(), plan)
 
 
 STARTS: list[tuple[list[str], dict[str, Any], str]] = [

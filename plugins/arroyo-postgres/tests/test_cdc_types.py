@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -12,14 +11,11 @@ import pytest
 from arroyo_postgres.cdc.columns import TableColumn, make_array
 from arroyo_postgres.cdc.lsn import format_lsn, parse_lsn
 from arroyo_postgres.cdc.visibility import Visibility
+from arroyo_testing.databases import MakeTable
 
 from arroyo_core.errors import ConfigError, DataError, OperatorError
 
-from .support.tables import Table
-
 pytestmark = pytest.mark.server
-
-MakeTable = Callable[..., Table]
 
 TYPES: list[tuple[str, str, pa.DataType, Any]] = [
     ("bool", "true", pa.bool_(), True),

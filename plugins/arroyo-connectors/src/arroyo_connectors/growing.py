@@ -6,10 +6,11 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
+from arroyo_connectors.columns import check_column, check_event_time
 from arroyo_core.api import (
     OUTAGES,
     ArroyoSchema,
@@ -51,6 +52,52 @@ class GrowingSettings:
     batch_rows: int
     #: The column with the event time; empty for none.
     event_time: str
+
+
+class GrowingFields(Protocol):
+    """The fields that the config of such a source has. Durations are in microseconds; 0 and "" are none."""
+
+    growing_column: str
+    after: str
+    until: str
+    poll_interval: int
+    batch_rows: int
+    event_time_field: str
+
+
+def read_growing(config: GrowingFields, *, name: str) -> GrowingSettings:
+    """The settings of a config; raises `ConfigError`."""
+    # The planner checks this for YAML; configs that are made in code come here unchecked.
+    if not config.growing_column:
+        raise ConfigError("growing_column is needed", field="growing_column")
+    if config.until not in ("", "latest"):
+        raise ConfigError(f"unknown end {config.until!r}", field="until", value=config.until, allowed=["latest"])
+    for field in ("poll_interval", "batch_rows"):
+        if getattr(config, field) <= 0:
+            raise ConfigError(f"{field} must be more than zero", field=field, value=getattr(config, field))
+    return GrowingSettings(
+        name=name,
+        column=config.growing_column,
+        after=config.after,
+        poll_s=config.poll_interval / 1e6,
+        has_end=bool(config.until),
+        batch_rows=config.batch_rows,
+        event_time=config.event_time_field,
+    )
+
+
+def choose_columns(growing: GrowingSettings, columns: Sequence[str], known: Sequence[str]) -> Sequence[str]:
+    """The names of the columns to read, of those that there are; raises `ConfigError`."""
+    for place, name in enumerate(columns):
+        check_column(name, known, f"columns[{place}]")
+    check_column(growing.column, known, "growing_column")
+    return columns or known
+
+
+def check_growing_time(growing: GrowingSettings, schema: pa.Schema) -> None:
+    """Raise `ConfigError` where the column with the event time has none."""
+    if growing.event_time:
+        check_event_time(growing.event_time, schema)
 
 
 class GrowingSource(SourceOperator):

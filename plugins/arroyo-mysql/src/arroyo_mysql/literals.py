@@ -5,14 +5,13 @@ All statements are UTF-8, and sessions take backslashes for what they are: see `
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from arroyo_connectors.texts import between, hex_texts, is_bytes, is_list, json_texts, large_text
 
 from arroyo_core.errors import DataError
 from arroyo_mysql.names import quoted
@@ -30,8 +29,8 @@ def column_literals(column: pa.Array, name: str) -> pa.Array:
     if pa.types.is_integer(kind):
         return column.cast(pa.large_string())
     if is_bytes(kind):
-        return _hex(column)
-    return _between("'", _texts(column, name), "'")
+        return hex_texts(column, "X'", "'")
+    return between("'", _texts(column, name), "'")
 
 
 def key_literals(column: pa.Array, name: str) -> pa.Array:
@@ -41,13 +40,13 @@ def key_literals(column: pa.Array, name: str) -> pa.Array:
     if not pa.types.is_decimal(kind):
         return found
     scale = max(kind.scale, 0)
-    return _between("cast(", found, f" as decimal({max(kind.precision - min(kind.scale, 0), scale)},{scale}))")
+    return between("cast(", found, f" as decimal({max(kind.precision - min(kind.scale, 0), scale)},{scale}))")
 
 
 def row_literals(rows: pa.RecordBatch) -> pa.Array:
     """Each row as `(1,'a',NULL)`."""
     columns = [column_literals(column, name) for name, column in zip(rows.schema.names, rows.columns, strict=True)]
-    return _between("(", join_columns(columns, ","), ")")
+    return between("(", join_columns(columns, ","), ")")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +65,15 @@ def key_condition(keys: pa.RecordBatch) -> Condition:
     columns = [key_literals(column, name) for name, column in zip(names, keys.columns, strict=True)]
     if len(names) == 1:
         return Condition(columns[0], f"{quoted(names[0])} in (", ",", ")")
-    equal = [_between(f"{quoted(name)}=", column, "") for name, column in zip(names, columns, strict=True)]
-    return Condition(_between("(", join_columns(equal, " and "), ")"), "(", " or ", ")")
+    equal = [between(f"{quoted(name)}=", column, "") for name, column in zip(names, columns, strict=True)]
+    return Condition(between("(", join_columns(equal, " and "), ")"), "(", " or ", ")")
 
 
 def join_columns(columns: list[pa.Array], separator: str) -> pa.Array:
     """Row by row one text; NULL is written as such."""
-    return pc.binary_join_element_wise(*columns, _large(separator), null_handling="replace", null_replacement="NULL")
+    return pc.binary_join_element_wise(
+        *columns, large_text(separator), null_handling="replace", null_replacement="NULL"
+    )
 
 
 def statements(texts: pa.Array, before: str, separator: str, after: str, limit: int, rows: int) -> Iterator[bytes]:
@@ -93,16 +94,8 @@ def statements(texts: pa.Array, before: str, separator: str, after: str, limit: 
         used = int(ends[first - 1]) if first else 0
         last = min(int(np.searchsorted(ends, used + limit - frame, side="right")), first + rows)
         part = pa.LargeListArray.from_arrays(pa.array([0, last - first], pa.int64()), texts.slice(first, last - first))
-        yield b"".join((before.encode(), pc.binary_join(part, _large(separator))[0].as_buffer(), after.encode()))
+        yield b"".join((before.encode(), pc.binary_join(part, large_text(separator))[0].as_buffer(), after.encode()))
         first = last
-
-
-def is_list(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
-
-
-def is_bytes(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
 
 
 def check_values(rows: pa.RecordBatch) -> None:
@@ -167,7 +160,7 @@ def _texts(column: pa.Array, name: str) -> pa.Array:
     if pa.types.is_date(kind):
         return column.cast(pa.date32()).cast(pa.large_string())
     if is_list(kind) or pa.types.is_struct(kind) or pa.types.is_map(kind):
-        return _escaped(_json_texts(column, name))
+        return _escaped(json_texts(column, name))
     raise DataError(f"column {name!r} is {kind}, which MySQL has no type for")
 
 
@@ -176,39 +169,3 @@ def _escaped(texts: pa.Array) -> pa.Array:
     for what, written in (("\\", "\\\\"), ("'", "''")):
         large = pc.replace_substring(large, what, written)
     return large
-
-
-def _hex(column: pa.Array) -> pa.Array:
-    """`X'0a0b'`: two digits for each byte."""
-    binary = pa.concat_arrays([column.cast(pa.large_binary())])
-    _, offsets, data = binary.buffers()
-    ends = np.frombuffer(offsets, np.int64)[binary.offset : binary.offset + len(binary) + 1]
-    first, last = (int(ends[0]), int(ends[-1])) if len(binary) else (0, 0)
-    digits = data.to_pybytes()[first:last].hex().encode() if data is not None else b""
-    moved = pa.py_buffer(((ends - first) * 2).astype(np.int64))
-    made = pa.Array.from_buffers(pa.large_string(), len(binary), [None, moved, pa.py_buffer(digits)])
-    return pc.if_else(binary.is_valid(), _between("X'", made, "'"), _large(None))
-
-
-def _between(before: str, texts: pa.Array, after: str) -> pa.Array:
-    return pc.binary_join_element_wise(_large(before), texts, _large(after), _large(""))
-
-
-def _large(text: str | None) -> pa.Scalar:
-    return pa.scalar(text, pa.large_string())
-
-
-def _json_texts(column: pa.Array, name: str) -> pa.Array:
-    try:
-        texts = [None if value is None else _json(value) for value in column.to_pylist(maps_as_pydicts="strict")]
-    except (ValueError, KeyError) as error:
-        raise DataError(f"column {name!r} has a value that JSON does not have: {error}") from error
-    return pa.array(texts, pa.large_string())
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, default=_other, allow_nan=False, ensure_ascii=False)
-
-
-def _other(value: Any) -> str:
-    return value.hex() if isinstance(value, bytes) else str(value)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from arroyo_connectors import check_table_or_query, query_relation
+
 from arroyo_core.errors import ConfigError
 
 #: As it stands, or in backticks.
@@ -42,13 +44,11 @@ def read_name(written: str, database: str, field: str) -> TableName:
 
 def read_relation(table: str, query: str, database: str) -> tuple[str, str]:
     """What people call it, and what stands after FROM; raises `ConfigError` where not exactly one of both is given."""
-    if bool(table) == bool(query):
-        raise ConfigError("one of table and query is needed, and only one", field="query" if table else "table")
+    check_table_or_query(table, query)
     if table:
         found = read_name(table, database, "table")
         return f"table {found}", found.quoted
-    # A comment at the end of the query must not take the rest of ours.
-    return "a query", f"({query.strip().removesuffix(';')}\n) as asked"
+    return "a query", query_relation(query)
 
 
 def quoted(*names: str) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from arroyo_connectors import check_column
 
 from arroyo_core.errors import ConfigError, DataError
 from arroyo_mysql.names import quoted
@@ -92,22 +92,6 @@ def describe(session: Session, relation: str, columns: Sequence[str]) -> tuple[R
     wanted = columns or tuple(names)
     found = {field.name: read_column(field) for field in fields if field.name in wanted}
     return tuple(found[name] for name in wanted)
-
-
-def check_column(name: str, known: Sequence[str], field: str) -> None:
-    """Raise `ConfigError` where there is no such column."""
-    if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        raise ConfigError(
-            f"no column {name!r}", field=field, value=name, allowed=known, suggestion=near[0] if near else None
-        )
-
-
-def check_distinct(columns: Sequence[str]) -> None:
-    """Raise `ConfigError` where a column is named twice."""
-    for place, name in enumerate(columns):
-        if name in columns[:place]:
-            raise ConfigError(f"column {name!r} is named twice", field=f"columns[{place}]", value=name)
 
 
 def _bits(value: bytes) -> int:

@@ -18,12 +18,10 @@ from arroyo_mysql.cdc.settings import check_cdc
 from arroyo_mysql.cdc.tables import BinlogFacts
 from arroyo_mysql.connection import read_connection
 from arroyo_mysql.plugin import CdcConstructor
+from arroyo_testing.databases import MakeTable, refused, run_until_it_fails
 
 from arroyo_core.errors import ConfigError, DataError, ExternalError
 
-from .support import Table, refused, run_until_it_fails
-
-MakeTable = Callable[..., Table]
 LATIN1, GIB_4 = 8, 1 << 32
 
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from arroyo_testing.databases import MakeTable, Materialized, catch_up
 
 from arroyo_core.errors import ConfigError
-from tests.materialized import Materialized
-
-from .support import Table, catch_up
 
 pytestmark = pytest.mark.server
 
-MakeTable = Callable[..., Table]
 
 #: A type, the Arrow type, and values as SQL has them.
 TYPES: list[tuple[str, pa.DataType, list[str]]] = [

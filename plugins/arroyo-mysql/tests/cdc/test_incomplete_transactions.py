@@ -10,23 +10,21 @@ from typing import Any
 
 import msgspec
 import pytest
+from arroyo_connectors.cdc import open_streams
 from arroyo_mysql.cdc import catalogue
-from arroyo_mysql.cdc import epoch as epochs
+from arroyo_mysql.cdc import log as logs
 from arroyo_mysql.cdc import snapshot as snapshots
-from arroyo_mysql.cdc.open_streams import open_streams
 from arroyo_mysql.cdc.places import Begun, Place
 from arroyo_testing import FakeClock, SourceHarness
+from arroyo_testing.databases import MakeTable, Materialized, catch_up
 
 from arroyo_core.errors import DataError, OperatorError
-from tests.materialized import Materialized
 from tests.mysql_server import MysqlServer
 from tests.waiting import wait_until
 
-from .support import Table, catch_up
+from .support import Table
 
 pytestmark = pytest.mark.server
-
-MakeTable = Callable[..., Table]
 
 
 def in_one_session(made: Table, *statements: str) -> None:
@@ -224,7 +222,7 @@ def test_another_transaction_in_the_place_of_one_that_was_read_in_part_stops_the
     source.run(interval_ms=300)
     made.run("insert into $t select seq, 'a' from seq_1_to_20")
     assert source.run(rows=3).table.num_rows == 3
-    opened = epochs.open_changes
+    opened = logs.open_changes
 
     def open_elsewhere(settings, session, ctx, position, place):  # type: ignore[no-untyped-def]
         begun = position.begun
@@ -232,7 +230,7 @@ def test_another_transaction_in_the_place_of_one_that_was_read_in_part_stops_the
         begun = msgspec.structs.replace(begun, **other(begun))
         return opened(settings, session, ctx, msgspec.structs.replace(position, begun=begun), place)
 
-    monkeypatch.setattr(epochs, "open_changes", open_elsewhere)
+    monkeypatch.setattr(logs, "open_changes", open_elsewhere)
     open_streams.close_all()
     if is_same:
         assert made.run("select count(*) from $t")[0][0] == 3 + source.run(rows=17).table.num_rows

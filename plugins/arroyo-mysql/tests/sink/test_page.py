@@ -10,7 +10,9 @@ import pytest
 from arroyo_core.cli.main import main
 from arroyo_core.pipeline import plan_text
 from arroyo_core.plugin import installed_plugins
-from tests.mysql_server import PASSWORD, MysqlServer
+from tests.mysql_server import PASSWORD
+
+from .support import Database
 
 pytestmark = [pytest.mark.server, pytest.mark.once]
 
@@ -36,9 +38,9 @@ def blocks(page: Path) -> list[str]:
 
 
 @pytest.fixture
-def url(database: MysqlServer, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv("MYSQL_URL", database.url)
-    return database.url
+def url(database: Database, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("MYSQL_URL", database.server.url)
+    return database.server.url
 
 
 def test_the_pipeline_of_the_readme_runs_as_it_stands(database, url, tmp_path, monkeypatch, capsys):

@@ -15,9 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arroyo_core.errors import DataError, OperatorError
-from tests.mysql_server import MysqlServer
 
-from .support import harness, write
+from .support import Database
 
 UTC = datetime.UTC
 NAN, INF = float("nan"), float("inf")
@@ -87,11 +86,11 @@ def batch(kind, values):
 
 @pytest.mark.server
 @pytest.mark.parametrize("name", TYPES)
-def test_values_come_back_as_they_were(database: MysqlServer, name):
+def test_values_come_back_as_they_were(database: Database, name):
     kind, values, column, expected = TYPES[name]
     # Sliced, as a batch of a stream may be.
     rows = batch(kind, [values[0], *values, None])
-    with harness(database, rows.schema, mode="upsert", keys=["id"], create_table=True) as life:
+    with database.harness(rows.schema, mode="upsert", keys=["id"], create_table=True) as life:
         life.process(rows.slice(1))
         life.commit(life.checkpoint())
     # A float is shown with six digits.
@@ -118,7 +117,7 @@ KEYS = [
 
 @pytest.mark.server
 @pytest.mark.parametrize("name", KEYS)
-def test_values_are_keys_by_which_rows_are_replaced_and_deleted(database: MysqlServer, name):
+def test_values_are_keys_by_which_rows_are_replaced_and_deleted(database: Database, name):
     kind, values, _, _ = TYPES[name]
     values = [value for value in dict.fromkeys(values) if not isinstance(value, bytes) or len(value) < 200]
     count = len(values)
@@ -131,7 +130,7 @@ def test_values_are_keys_by_which_rows_are_replaced_and_deleted(database: MysqlS
     for keys in (["k"], ["k", "l"]):
         fields = {"mode": "upsert", "keys": keys, "create_table": True, "table": "_".join(keys)}
         fields |= {"deleted_column": "gone", "incarnation": "_".join(keys)}
-        with harness(database, schema, **fields) as life:
+        with database.harness(schema, **fields) as life:
             for n, is_gone, left in ((1, False, (count, count)), (2, False, (count, 2 * count)), (3, True, (0, None))):
                 life.process(rows(n, is_gone))
                 life.commit(life.checkpoint())
@@ -140,13 +139,13 @@ def test_values_are_keys_by_which_rows_are_replaced_and_deleted(database: MysqlS
 
 
 @pytest.mark.server
-def test_a_text_is_whatever_the_column_reads(database: MysqlServer):
+def test_a_text_is_whatever_the_column_reads(database: Database):
     database.execute(
         "create table totals (id bigint, u uuid, j json, m enum('sad', 'happy'), c char(3), i inet6, l varchar(9) "
         "character set latin1)"
     )
     names = {"u": str(uuid.UUID(int=7)), "j": '{"a": [1, null]}', "m": "happy", "c": "abc", "i": "::1", "l": "ä"}
-    write(database, pa.RecordBatch.from_pylist([{"id": 1, **names}, {"id": 2}]))
+    database.write(pa.RecordBatch.from_pylist([{"id": 1, **names}, {"id": 2}]))
     assert database.execute("select cast(u as char), j, m, c, cast(i as char), l from totals order by id") == [
         (str(uuid.UUID(int=7)), '{"a": [1, null]}', "happy", "abc", "::1", "ä"),
         (None, None, None, None, None, None),
@@ -154,28 +153,28 @@ def test_a_text_is_whatever_the_column_reads(database: MysqlServer):
 
 
 @pytest.mark.server
-def test_integers_fit_into_wider_columns_and_decimals(database: MysqlServer):
+def test_integers_fit_into_wider_columns_and_decimals(database: Database):
     database.execute("create table totals (a bigint, b decimal(22,2), c smallint, d double)")
     schema = pa.schema({"a": pa.int32(), "b": pa.uint64(), "c": pa.uint8(), "d": pa.float32()})
-    write(database, pa.RecordBatch.from_pylist([{"a": -1, "b": 2**64 - 1, "c": 255, "d": 0.5}], schema))
+    database.write(pa.RecordBatch.from_pylist([{"a": -1, "b": 2**64 - 1, "c": 255, "d": 0.5}], schema))
     assert database.execute("select * from totals") == [(-1, Decimal(2**64 - 1), 255, 0.5)]
 
 
 @pytest.mark.server
 @pytest.mark.parametrize("column", ["datetime", "timestamp", "datetime(3)"])
-def test_times_are_utc_and_fractions_that_have_no_place_are_cut_off(database: MysqlServer, column):
+def test_times_are_utc_and_fractions_that_have_no_place_are_cut_off(database: Database, column):
     late = MOMENT.replace(microsecond=999999)
     database.execute(f"create table totals (id bigint, v {column} null)")
-    write(database, batch(pa.timestamp("us", "Europe/Zurich"), [late.replace(tzinfo=UTC)]))
+    database.write(batch(pa.timestamp("us", "Europe/Zurich"), [late.replace(tzinfo=UTC)]))
     kept = 999000 if "3" in column else 0
     assert database.execute("select v from totals") == [(late.replace(microsecond=kept),)]
 
 
 @pytest.mark.server
-def test_a_text_that_the_column_has_no_place_for_is_refused(database: MysqlServer):
+def test_a_text_that_the_column_has_no_place_for_is_refused(database: Database):
     database.execute("create table totals (id bigint, v varchar(3) character set latin1)")
     for value, words in (("four", "Data too long"), ("🐟", "Incorrect string value")):
-        with harness(database, batch(pa.string(), [""]).schema) as life:
+        with database.harness(batch(pa.string(), [""]).schema) as life:
             life.process(batch(pa.string(), [value]))
             with pytest.raises(OperatorError, match=words):
                 life.commit(life.checkpoint())

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.csv
+from arroyo_connectors import check_column, check_table_or_query, query_relation
 
 from arroyo_core.errors import ConfigError
 from arroyo_postgres.cdc.columns import TableColumn, arrow_type, make_array
@@ -29,20 +29,11 @@ class FoundColumn:
 
 def read_relation(table: str, query: str) -> str:
     """What stands after FROM; raises `ConfigError` for a config that has not exactly one of both."""
-    if bool(table) == bool(query):
-        raise ConfigError("one of table and query is needed, and only one", field="query" if table else "table")
+    check_table_or_query(table, query)
     if table:
         check_name(table, "table")
         return table
-    # A comment at the end of the query must not take the rest of ours.
-    return f"({query.strip().removesuffix(';')}\n) as asked"
-
-
-def check_distinct(columns: Sequence[str]) -> None:
-    """Raise `ConfigError` where a column is named twice."""
-    for place, name in enumerate(columns):
-        if name in columns[:place]:
-            raise ConfigError(f"column {name!r} is named twice", field=f"columns[{place}]", value=name)
+    return query_relation(query)
 
 
 def describe(connection: psycopg.Connection[Any], relation: str, columns: Sequence[str]) -> tuple[FoundColumn, ...]:
@@ -95,12 +86,3 @@ def read_csv(data: bytes, columns: Sequence[TableColumn]) -> pa.Table:
         for text, column in zip(texts.columns, columns, strict=True)
     ]
     return pa.Table.from_arrays(arrays, schema=schema)
-
-
-def check_column(name: str, known: Sequence[str], field: str) -> None:
-    """Raise `ConfigError` where there is no such column."""
-    if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        raise ConfigError(
-            f"no column {name!r}", field=field, value=name, allowed=known, suggestion=near[0] if near else None
-        )

@@ -1,45 +1,31 @@
-"""Sources of a table that grows, as tests use them."""
+"""The table that grows, in a PostgreSQL."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import pyarrow as pa
-from arroyo_postgres.growing.settings import check_source
-from arroyo_postgres.growing.source import PostgresSource
 from arroyo_postgres.plugin import SourceConstructor
-from arroyo_postgres.source_pb2 import SourceConfig
-from arroyo_testing import SourceHarness
-from google.protobuf import json_format
-
-from arroyo_core.api import Registry, with_defaults
-from tests.postgres_server import PostgresServer
+from arroyo_testing.databases import DatabaseServer, GrowingTable
 
 
-def add(database: PostgresServer, *words: str, at: str = "2024-01-01") -> None:
-    for word in words:
-        database.execute(f"insert into events (word, at) values ('{word}', '{at}Z')")
+class Events(GrowingTable):
+    constructor = SourceConstructor()
 
+    def __init__(self, server: DatabaseServer) -> None:
+        super().__init__(server)
+        server.execute(
+            "drop schema public cascade",
+            "create schema public",
+            "create table events (id bigint generated always as identity primary key, word text, at timestamptz)",
+        )
 
-def read_config(server: PostgresServer, **fields: Any) -> SourceConfig:
-    written = {"connection": server.config, "table": "events", "growing_column": "id", **fields}
-    return with_defaults(json_format.ParseDict(written, SourceConfig()))
+    def time(self, text: str) -> str:
+        return f"timestamptz '{text}Z'"
 
+    def ago(self, minutes: int) -> str:
+        return f"now() - interval '{minutes} minutes'"
 
-def make(server: PostgresServer, **fields: Any) -> Any:
-    return SourceConstructor().with_config(read_config(server, **fields), Registry())
+    def sessions(self) -> set[int]:
+        found = self.server.execute("select pid from pg_stat_activity where application_name like '%arroyo source%'")
+        return {row[0] for row in found}
 
-
-def harness(server: PostgresServer, *, lives_on: bool = False, **fields: Any) -> SourceHarness:
-    """Planned once, as a pipeline is; the kit asks for the columns at each epoch."""
-    planned = make(server, **fields).source.output_schema([])
-
-    class Planned(PostgresSource):
-        def output_schema(self, inputs: Any) -> Any:
-            return planned
-
-    return SourceHarness(lambda: Planned(check_source(read_config(server, **fields))), lives_on=lives_on)
-
-
-def words(table: pa.Table) -> list[str]:
-    return table.column("word").to_pylist()
+    def end_session(self, number: int) -> None:
+        self.server.execute(f"select pg_terminate_backend({number}, 10000)")

@@ -4,9 +4,10 @@ import pytest
 
 from tests.postgres_server import PostgresServer
 
+from .support import Database
+
 
 @pytest.fixture
-def database(server: PostgresServer) -> PostgresServer:
-    """The shared server, with an empty schema `public`."""
-    server.execute("drop schema public cascade", "create schema public")
-    return server
+def database(server: PostgresServer) -> Database:
+    """An empty schema `public` on the shared server."""
+    return Database(server)

@@ -10,7 +10,9 @@ import pytest
 from arroyo_core.cli.main import main
 from arroyo_core.pipeline import plan_text
 from arroyo_core.plugin import installed_plugins
-from tests.postgres_server import DATABASE, PASSWORD, USER, PostgresServer
+from tests.postgres_server import DATABASE, PASSWORD, USER
+
+from .support import Database
 
 pytestmark = [pytest.mark.server, pytest.mark.once]
 
@@ -36,8 +38,8 @@ def blocks(page: Path) -> list[str]:
 
 
 @pytest.fixture
-def url(database: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> str:
-    found = f"postgresql://{USER}:{PASSWORD.replace(' ', '%20')}@127.0.0.1:{database.port}/{DATABASE}"
+def url(database: Database, monkeypatch: pytest.MonkeyPatch) -> str:
+    found = f"postgresql://{USER}:{PASSWORD.replace(' ', '%20')}@127.0.0.1:{database.server.port}/{DATABASE}"
     monkeypatch.setenv("DATABASE_URL", found)
     return found
 

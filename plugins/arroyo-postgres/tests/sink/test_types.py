@@ -16,9 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arroyo_core.errors import DataError, OperatorError
-from tests.postgres_server import PostgresServer
 
-from .support import harness, write
+from .support import Database
 
 UTC = datetime.UTC
 NAN, INF = float("nan"), float("inf")
@@ -103,12 +102,12 @@ def batch(kind, values):
 
 @pytest.mark.server
 @pytest.mark.parametrize("name", TYPES)
-def test_values_come_back_as_they_were(database: PostgresServer, name):
+def test_values_come_back_as_they_were(database: Database, name):
     kind, values, column, expected = TYPES[name]
     # Sliced, as a batch of a stream may be.
     rows = batch(kind, [values[0], *values, None])
     fields = {"mode": "upsert", "keys": ["id"], "create_table": True}
-    with harness(database, rows.schema, **fields) as life:
+    with database.harness(rows.schema, **fields) as life:
         life.process(rows.slice(1))
         life.commit(life.checkpoint())
     found = [value for (value,) in database.execute("select v from totals order by id")]
@@ -127,18 +126,18 @@ def test_values_come_back_as_they_were(database: PostgresServer, name):
 
 
 @pytest.mark.server
-def test_nan_is_nan(database: PostgresServer):
+def test_nan_is_nan(database: Database):
     for table, column in (("f", "float8"), ("r", "real"), ("n", "numeric"), ("a", "float8[]")):
         database.execute(f"create table {table} (id bigint, v {column})")
         kind = pa.float32() if column == "real" else pa.float64()
         rows = batch(pa.list_(kind), [[NAN]]) if column.endswith("[]") else batch(kind, [NAN])
-        write(database, rows, table=table, incarnation=table)
+        database.write(rows, table=table, incarnation=table)
         ((text,),) = database.execute(f"select v::text from {table}")
         assert text.strip("{}") == "NaN"
 
 
 @pytest.mark.server
-def test_a_text_is_whatever_the_column_reads(database: PostgresServer):
+def test_a_text_is_whatever_the_column_reads(database: Database):
     database.execute(
         "create type mood as enum ('sad', 'happy')",
         "create domain code as varchar(3)",
@@ -146,7 +145,7 @@ def test_a_text_is_whatever_the_column_reads(database: PostgresServer):
     )
     names = {"u": str(uuid.UUID(int=7)), "j": '{"a": [1, null]}', "m": "happy", "c": "abc", "i": "10.0.0.1"}
     rows = pa.RecordBatch.from_pylist([{"id": 1, **names}, {"id": 2}])
-    write(database, rows)
+    database.write(rows)
     assert database.execute("select u::text, j, m::text, c, host(i) from totals order by id") == [
         (str(uuid.UUID(int=7)), {"a": [1, None]}, "happy", "abc", "10.0.0.1"),
         (None, None, None, None, None),
@@ -154,9 +153,9 @@ def test_a_text_is_whatever_the_column_reads(database: PostgresServer):
 
 
 @pytest.mark.server
-def test_a_time_without_a_zone_is_utc_where_the_column_has_one(database: PostgresServer):
+def test_a_time_without_a_zone_is_utc_where_the_column_has_one(database: Database):
     database.execute("create table totals (id bigint, v timestamptz)", "set timezone = 'Asia/Tokyo'")
-    write(database, batch(pa.timestamp("us"), [MOMENT]))
+    database.write(batch(pa.timestamp("us"), [MOMENT]))
     ((found,),) = database.execute("select v at time zone 'UTC' from totals")
     assert found == MOMENT
 
@@ -169,8 +168,8 @@ def test_a_time_without_a_zone_is_utc_where_the_column_has_one(database: Postgre
         (pa.struct({"a": pa.float64()}), {"a": NAN}, "a value that JSON does not have"),
     ],
 )
-def test_a_value_that_cannot_be_written_is_refused(database: PostgresServer, kind, value, words):
-    with harness(database, batch(kind, [value]).schema, create_table=True) as life:
+def test_a_value_that_cannot_be_written_is_refused(database: Database, kind, value, words):
+    with database.harness(batch(kind, [value]).schema, create_table=True) as life:
         life.process(batch(kind, [value]))
         with pytest.raises(OperatorError, match=words):
             life.commit(life.checkpoint())

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from arroyo_testing.conformance import Check, Conformance
 
 _KIT = "arroyo_testing.conformance"
+#: Classes of tests: what they assert is shown as in a file of tests.
+pytest.register_assert_rewrite("arroyo_testing.databases")
 
 
 def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: object) -> pytest.Collector | None:

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from arroyo_connectors import check_column, check_distinct
+
 from arroyo_core.errors import ConfigError
 from arroyo_mysql.cdc.places import Place
 from arroyo_mysql.cdc_pb2 import CatalogueColumn, CatalogueTable
 from arroyo_mysql.connection import Session
 from arroyo_mysql.names import TableName, quoted, text_literal
-from arroyo_mysql.result_columns import ResultColumn, check_column, check_distinct, read_column
+from arroyo_mysql.result_columns import ResultColumn, read_column
 
 #: What the binlog has to be, and what it was made for.
 _NEEDED = (

@@ -86,9 +86,9 @@ class ChangeReader:
         return Place(self._file, self._offset, self._gtids.text() if self._gtids is not None else None)
 
     @property
-    def has_more(self) -> bool:
-        """Whether rows have come that were not given yet."""
-        return bool(self._held)
+    def resumes_at(self) -> tuple[Place, Begun | None]:
+        """Where another stream would go on."""
+        return self.place, self.begun
 
     @property
     def prepared(self) -> tuple[str, ...]:
@@ -129,7 +129,7 @@ class ChangeReader:
         """The rows of a block."""
         columns = self._settings.columns
         arrays = self._arrays(block, range(len(columns)))
-        return pa.RecordBatch.from_arrays(arrays, schema=self._settings.schema)
+        return pa.RecordBatch.from_arrays(arrays, schema=self._settings.follow.schema)
 
     def keys(self, block: Block) -> Sequence[pa.Array]:
         """The columns of the primary key."""
@@ -315,7 +315,7 @@ class ChangeReader:
         if effect is None:
             return
         text = f"{self._where()}: {EFFECTS[effect]}"
-        if effect is Effect.TRUNCATED and self._settings.ignores_truncate:
+        if effect is Effect.TRUNCATED and self._settings.follow.ignores_truncate:
             self._warn(f"{text}; on_truncate: ignore leaves its rows in the results")
             return
         again = "Start the job over, without its state"
@@ -354,15 +354,15 @@ class ChangeReader:
             rows = list(zip(rows[::2], rows[1::2], strict=True))
         self._bytes += len(event.body)
         each = 2 if kind == events.UPDATE else 1
-        if self._settings.inserts_only and kind != events.WRITE:
+        if self._settings.follow.inserts_only and kind != events.WRITE:
             each = 0
         self._held.add(kind, rows, each=each, size=len(event.body))
-        return self._held.count < self._settings.batch_rows and self._bytes < _BLOCK_BYTES
+        return self._held.count < self._settings.follow.batch_rows and self._bytes < _BLOCK_BYTES
 
     def _cut(self) -> bool:
         """Give rows of a transaction that goes on, where they are too many to be held; whether there were any."""
         held = self._held
-        if self._rows or not held or (held.count < self._settings.batch_rows and held.size < _BLOCK_BYTES):
+        if self._rows or not held or (held.count < self._settings.follow.batch_rows and held.size < _BLOCK_BYTES):
             return False
         self._give()
         return True

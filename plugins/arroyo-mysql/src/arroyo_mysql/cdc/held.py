@@ -37,9 +37,6 @@ class Block:
             transactions=[self.transactions[place] for place in chosen],
         )
 
-    def filter(self, mask: npt.NDArray[np.bool_]) -> Block:
-        return self if mask.all() else self.take(np.flatnonzero(mask))
-
 
 @dataclass(slots=True)
 class _Part:

@@ -9,7 +9,7 @@ from arroyo_mysql.cdc.binlog_stream import BinlogStream
 from arroyo_mysql.cdc.changes import ChangeReader
 from arroyo_mysql.cdc.places import Place
 from arroyo_mysql.cdc.settings import CdcSettings
-from arroyo_mysql.cdc.state import CdcPosition
+from arroyo_mysql.cdc.state import MysqlPosition
 from arroyo_mysql.cdc.tables import BinlogFacts
 from arroyo_mysql.connection import Session
 
@@ -22,7 +22,7 @@ def replica_number(settings: CdcSettings, task: TaskInfo) -> int:
 
 
 def open_changes(
-    settings: CdcSettings, session: Session, ctx: SourceContext, position: CdcPosition, place: Place
+    settings: CdcSettings, session: Session, ctx: SourceContext, position: MysqlPosition, place: Place
 ) -> ChangeReader:
     """The changes behind a place. Raises `ConfigError` where the server does not have them, or not as they must be."""
     catalogue.check_binlog(session, settings.name.schema)

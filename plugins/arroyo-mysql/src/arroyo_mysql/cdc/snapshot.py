@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 
 import pyarrow as pa
+from arroyo_connectors.cdc import Emit, ReadChunk, SnapshotMode
 
 from arroyo_core.errors import DataError, ExternalError
 from arroyo_mysql.cdc.catalogue import current_place, make_place
 from arroyo_mysql.cdc.keys import behind, typed_keys
 from arroyo_mysql.cdc.places import Place
-from arroyo_mysql.cdc.settings import CdcSettings, SnapshotMode
-from arroyo_mysql.cdc.state import Chunk
+from arroyo_mysql.cdc.settings import CdcSettings
+from arroyo_mysql.cdc.state import MysqlChunk
 from arroyo_mysql.connection import Session
 from arroyo_mysql.names import quoted
 from arroyo_mysql.result_columns import ResultColumn, read_column
@@ -22,16 +22,6 @@ from arroyo_mysql.result_columns import ResultColumn, read_column
 _BATCH_ROWS = 16_384
 #: How long a chunk of MySQL waits for those who write to the table, in seconds; meanwhile nobody else begins to.
 _LOCK_SECONDS = 10
-
-Emit = Callable[[pa.RecordBatch], None]
-
-
-@dataclass(frozen=True, slots=True)
-class ReadChunk:
-    """A chunk, and how many rows it had."""
-
-    chunk: Chunk
-    rows: int
 
 
 class SnapshotReader:
@@ -44,7 +34,7 @@ class SnapshotReader:
         self._extra = [column for column in settings.key if column.name not in names]
         self._read: list[ResultColumn] = [*settings.columns, *self._extra]
 
-    def read(self, after: Chunk | None, limit: int, emit: Emit) -> ReadChunk:
+    def read(self, after: MysqlChunk | None, limit: int, emit: Emit) -> ReadChunk[MysqlChunk]:
         """The rows behind a chunk, at most so many; all that are left where the table has no key.
 
         `emit` is given them, a batch at a time. Raises errors of the client, `DataError` and `ExternalError`.
@@ -68,17 +58,17 @@ class SnapshotReader:
                 ]
                 last = self._last_key(columns)
                 wanted = columns[: len(settings.columns)]
-                emit(pa.RecordBatch.from_arrays(wanted, schema=settings.schema))
+                emit(pa.RecordBatch.from_arrays(wanted, schema=settings.follow.schema))
         if not has_key or rows < limit:
             last = None
-        return ReadChunk(Chunk(last=last, place=place), rows)
+        return ReadChunk(MysqlChunk(last=last, place=place), rows)
 
     @contextmanager
     def _as_of_one_moment(self) -> Iterator[Place | None]:
         """A transaction that sees what the binlog has up to a place, and nothing else."""
         session = self._session
         session.execute("set session transaction isolation level repeatable read")
-        if self._settings.snapshot is SnapshotMode.ONLY:
+        if self._settings.follow.snapshot is SnapshotMode.ONLY:
             session.execute("start transaction with consistent snapshot, read only")
             place = None
         elif self._settings.table.is_mariadb:

@@ -7,13 +7,13 @@ from contextlib import closing
 from dataclasses import dataclass
 
 import pyarrow as pa
-from arroyo_connectors import GrowingSettings
+from arroyo_connectors import GrowingSettings, check_distinct, check_growing_time, choose_columns, read_growing
 
 from arroyo_core.api.units import format_duration_us
 from arroyo_core.errors import ConfigError
 from arroyo_mysql.connection import Server, Session, read_connection
 from arroyo_mysql.names import TableName, read_name, read_relation, text_literal
-from arroyo_mysql.result_columns import ResultColumn, check_column, check_distinct, describe
+from arroyo_mysql.result_columns import ResultColumn, describe
 from arroyo_mysql.source_pb2 import SourceConfig
 
 _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?")
@@ -46,14 +46,6 @@ class SourceColumns:
 
 def check_source(config: SourceConfig) -> SourceSettings:
     """The settings of a config; raises `ConfigError`. Reaches no server."""
-    # The planner checks this for YAML; configs that are made in code come here unchecked.
-    if not config.growing_column:
-        raise ConfigError("growing_column is needed", field="growing_column")
-    if config.until not in ("", "latest"):
-        raise ConfigError(f"unknown end {config.until!r}", field="until", value=config.until, allowed=["latest"])
-    for field in ("poll_interval", "batch_rows"):
-        if getattr(config, field) <= 0:
-            raise ConfigError(f"{field} must be more than zero", field=field, value=getattr(config, field))
     server = read_connection(config.connection)
     name, relation = read_relation(config.table, config.query, server.database)
     check_distinct(config.columns)
@@ -63,15 +55,7 @@ def check_source(config: SourceConfig) -> SourceSettings:
         table=read_name(config.table, server.database, "table") if config.table else None,
         columns=tuple(config.columns),
         delay_us=config.delay,
-        growing=GrowingSettings(
-            name=f"{name} of {server.display()}",
-            column=config.growing_column,
-            after=config.after,
-            poll_s=config.poll_interval / 1e6,
-            has_end=bool(config.until),
-            batch_rows=config.batch_rows,
-            event_time=config.event_time_field,
-        ),
+        growing=read_growing(config, name=f"{name} of {server.display()}"),
     )
 
 
@@ -88,18 +72,12 @@ def read_columns(settings: SourceSettings, session: Session) -> SourceColumns:
     """What there is now; raises `ConfigError`, and errors of the client."""
     growing = settings.growing
     known = {each.name: each for each in describe(session, settings.relation, ())}
-    for place, name in enumerate(settings.columns):
-        check_column(name, list(known), f"columns[{place}]")
-    check_column(growing.column, list(known), "growing_column")
-    found = SourceColumns(tuple(known[name] for name in settings.columns or known), known[growing.column])
+    wanted = choose_columns(growing, settings.columns, list(known))
+    found = SourceColumns(tuple(known[name] for name in wanted), known[growing.column])
     _check_growing(found.growing, settings)
     if growing.after:
         value_literal(growing.after, found.growing.type)
-    if growing.event_time:
-        check_column(growing.event_time, found.schema.names, "event_time_field")
-        kind = found.schema.field(growing.event_time).type
-        if not pa.types.is_timestamp(kind):
-            raise ConfigError(f"column {growing.event_time!r} is {kind}, not a timestamp", field="event_time_field")
+    check_growing_time(growing, found.schema)
     return found
 
 

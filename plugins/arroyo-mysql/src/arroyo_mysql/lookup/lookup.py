@@ -6,13 +6,12 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import ClassVar, TypeVar
 
 import pyarrow as pa
-from arroyo_connectors import PartedLookup
+from arroyo_connectors import IdleConnections, PartedLookup
 
 from arroyo_core.errors import ConfigError, DataError
-from arroyo_mysql.connection import Session
+from arroyo_mysql.connection import Server, Session
 from arroyo_mysql.errors import error_number
 from arroyo_mysql.literals import key_condition, statements
-from arroyo_mysql.lookup.idle_sessions import IdleSessions, idle_sessions
 from arroyo_mysql.lookup.settings import LookupSettings
 from arroyo_mysql.result_columns import ResultColumn, describe
 
@@ -23,6 +22,8 @@ _READ_ONLY = 1792
 #: The connection is gone.
 _BROKEN = frozenset({0, 2006, 2013, 2055, 4031, 1927})
 _STATEMENT_BYTES = 1 << 20
+#: How long a question may take, in seconds.
+ANSWER_S = 60
 
 
 class MysqlLookup(PartedLookup):
@@ -31,9 +32,8 @@ class MysqlLookup(PartedLookup):
     # Beyond a thousand MariaDB makes a table of the keys, and may read the whole other one to join them.
     keys_at_once: ClassVar[int] = 500
 
-    def __init__(self, settings: LookupSettings, sessions: IdleSessions | None = None) -> None:
+    def __init__(self, settings: LookupSettings) -> None:
         self._settings = settings
-        self._sessions = sessions
         self._described: tuple[ResultColumn, ...] | None = None
 
     def name(self) -> str:
@@ -84,23 +84,31 @@ class MysqlLookup(PartedLookup):
         return describe(session, self._settings.relation, self._settings.columns)
 
     def _run(self, ask: Callable[[Session], T]) -> T:
-        """Ask in an idle session; where that is broken, once more in a new one."""
         import pymysql
 
-        sessions, server = self._sessions or idle_sessions(), self._settings.server
+        server = self._settings.server
         with server.translating(f"cannot look up rows of {self.name()}"):
             try:
-                if sessions.has_idle(server):
-                    try:
-                        with sessions.taken(server) as session:
-                            return ask(session)
-                    except (pymysql.OperationalError, pymysql.InterfaceError) as error:
-                        # It may have been closed while nobody used it: by the server, or by what is between.
-                        if error_number(error) not in _BROKEN:
-                            raise
-                with sessions.taken(server, is_new=True) as session:
-                    return ask(session)
+                return sessions.ask(server, ask, is_broken=_is_broken)
             except pymysql.Error as error:
                 if error_number(error) != _READ_ONLY:
                     raise
                 raise ConfigError(f"a lookup only reads: {error.args[1]}", field="query") from error
+
+
+def _connect(server: Server) -> Session:
+    session = server.connect(answer_s=ANSWER_S, raw=True)
+    # Questions change nothing.
+    session.execute("set session transaction read only")
+    return session
+
+
+def _is_broken(error: Exception) -> bool:
+    import pymysql
+
+    is_of_connection = isinstance(error, pymysql.OperationalError | pymysql.InterfaceError)
+    return is_of_connection and error_number(error) in _BROKEN
+
+
+#: Those of this process.
+sessions = IdleConnections(_connect).keep_for_process()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from arroyo_connectors import check_distinct
+
 from arroyo_mysql.connection import Server, read_connection
 from arroyo_mysql.lookup_pb2 import LookupConfig
 from arroyo_mysql.names import read_relation
-from arroyo_mysql.result_columns import check_distinct
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

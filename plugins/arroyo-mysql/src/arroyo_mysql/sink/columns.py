@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pyarrow as pa
-
-from arroyo_mysql.literals import is_bytes, is_list
+from arroyo_connectors.texts import is_bytes, is_list
 
 #: How many bits of an integer the types hold, of those with a sign one less.
 _INTEGER_BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
+from arroyo_connectors.texts import is_bytes, is_list
 
 from arroyo_core.errors import ConfigError
 from arroyo_mysql.connection import Session
-from arroyo_mysql.literals import is_bytes, is_list
 from arroyo_mysql.names import TableName, quoted
 
 _INTEGERS = {8: "tinyint", 16: "smallint", 32: "int", 64: "bigint"}

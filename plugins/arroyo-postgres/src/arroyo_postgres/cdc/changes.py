@@ -37,8 +37,13 @@ class Block:
     def take(self, rows: Ints) -> Block:
         return Block(changes=self.changes.take(rows), xids=self.xids[rows], places=self.places)
 
-    def filter(self, mask: npt.NDArray[np.bool_]) -> Block:
-        return self if mask.all() else self.take(np.flatnonzero(mask))
+    @property
+    def is_retract(self) -> npt.NDArray[np.bool_]:
+        return self.changes.is_retract
+
+    @property
+    def transactions(self) -> list[int]:
+        return list(self.xids.tolist())
 
 
 class ChangeReader:
@@ -88,7 +93,7 @@ class ChangeReader:
         return self._stream.system
 
     @property
-    def place(self) -> tuple[int, int]:
+    def resumes_at(self) -> tuple[int, int]:
         """Where another stream would go on."""
         return self.lsn, self.read_of_next
 
@@ -139,7 +144,7 @@ class ChangeReader:
             make_array(gather_texts(block.changes.columns[place], data), column)
             for column, place in zip(self._settings.columns, block.places, strict=True)
         ]
-        return pa.RecordBatch.from_arrays(arrays, schema=self._settings.schema)
+        return pa.RecordBatch.from_arrays(arrays, schema=self._settings.follow.schema)
 
     def texts(self, block: Block, names: Sequence[str]) -> list[list[str | None]]:
         """The texts of some columns of a block, row by row; raises `DataError` where one is not there."""
@@ -147,7 +152,7 @@ class ChangeReader:
         for name in names:
             if name not in known:
                 raise DataError(
-                    f"table {self._settings.table_name} has no column {name!r} any more, of its primary key"
+                    f"table {self._settings.follow.table} has no column {name!r} any more, of its primary key"
                 )
         columns = [gather_texts(block.changes.columns[known.index(name)], block.changes.data) for name in names]
         return [list(row) for row in zip(*(column.to_pylist() for column in columns), strict=True)]
@@ -190,7 +195,7 @@ class ChangeReader:
         self.read_of_next = self._seen_of_open
         if self._is_left_out:
             return self._given < _BLOCK_MESSAGES
-        if self._settings.inserts_only and kind != pgoutput.INSERT:
+        if self._settings.follow.inserts_only and kind != pgoutput.INSERT:
             self.ignored += 1
             return self._given < _BLOCK_MESSAGES
         if self._told != self._relation:
@@ -209,7 +214,7 @@ class ChangeReader:
     def _adopt(self, relation: Relation) -> None:
         """The rows that come have these columns: all that are read must be there, as they are read."""
         settings, table = self._settings, self._settings.table
-        where = f"table {settings.table_name}, in the log after {format_lsn(self.lsn)}"
+        where = f"table {settings.follow.table}, in the log after {format_lsn(self.lsn)}"
         if relation.oid != table.oid:
             raise DataError(
                 f"{where}: it was dropped and made again, so that the rows that were read are gone without being "
@@ -236,7 +241,7 @@ class ChangeReader:
         for name in names:
             if name not in table.known:
                 self._warn(
-                    f"table {settings.table_name} has a new column {name!r}, which is left out until the pipeline is "
+                    f"table {settings.follow.table} has a new column {name!r}, which is left out until the pipeline is "
                     "planned again"
                 )
         self._relation, self._places = relation, tuple(places)
@@ -250,8 +255,8 @@ class ChangeReader:
                 return
         if self._is_left_out:
             return
-        text = f"table {self._settings.table_name} was emptied by TRUNCATE, after {format_lsn(self.lsn)}"
-        if not self._settings.ignores_truncate:
+        text = f"table {self._settings.follow.table} was emptied by TRUNCATE, after {format_lsn(self.lsn)}"
+        if not self._settings.follow.ignores_truncate:
             raise DataError(
                 f"{text}: the rows that were there are not in the log, and nobody can take them back. Start the job "
                 "over, without its state and with another slot, or go on with on_truncate: ignore"
@@ -263,7 +268,7 @@ class ChangeReader:
     def _block(self) -> Block:
         assert self._relation is not None
         changes = pgoutput.read_rows(
-            self._messages, len(self._relation.columns), has_changes=not self._settings.inserts_only
+            self._messages, len(self._relation.columns), has_changes=not self._settings.follow.inserts_only
         )
         xids = np.array(self._xids, dtype=np.int64)[changes.messages]
         return Block(changes=changes, xids=xids, places=self._places)

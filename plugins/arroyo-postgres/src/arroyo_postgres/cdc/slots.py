@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from arroyo_connectors.cdc import InterruptedByControlError
+
 from arroyo_core.api import SourceContext, TaskInfo
 from arroyo_core.errors import ConfigError, ExternalError
 from arroyo_postgres.cdc import catalogue
@@ -12,7 +14,7 @@ from arroyo_postgres.cdc.changes import ChangeReader
 from arroyo_postgres.cdc.lsn import format_lsn
 from arroyo_postgres.cdc.replication import ReplicationStream
 from arroyo_postgres.cdc.settings import CdcSettings
-from arroyo_postgres.cdc.state import CdcPosition
+from arroyo_postgres.cdc.state import PostgresPosition
 
 if TYPE_CHECKING:
     import psycopg
@@ -22,10 +24,6 @@ _NAME_BYTES = 63
 #: How long a session that was ended may take to leave its slot.
 _LEAVE_SECONDS = 10.0
 _LOOK_SECONDS = 0.05
-
-
-class InterruptedByControlError(Exception):
-    """The epoch is over while something was waited for."""
 
 
 def session_name(task: TaskInfo) -> str:
@@ -59,7 +57,7 @@ def find_start(settings: CdcSettings, connection: psycopg.Connection[Any], ctx: 
 
 
 def open_changes(
-    settings: CdcSettings, connection: psycopg.Connection[Any], ctx: SourceContext, position: CdcPosition
+    settings: CdcSettings, connection: psycopg.Connection[Any], ctx: SourceContext, position: PostgresPosition
 ) -> ChangeReader:
     """The changes from this position on. Raises `ConfigError` where the server does not have them any more."""
     _check_publication(settings, connection, makes=False)
@@ -151,7 +149,7 @@ def run_patiently(connection: psycopg.Connection[Any], statement: str, ctx: Sour
 
 
 def _check_publication(settings: CdcSettings, connection: psycopg.Connection[Any], *, makes: bool) -> None:
-    inserts = settings.inserts_only
+    inserts = settings.follow.inserts_only
     if makes and not catalogue.has_publication(connection, settings.publication):
         catalogue.make_publication(connection, settings.publication, settings.table, inserts=inserts)
     catalogue.check_publication(connection, settings.publication, settings.table, inserts=inserts)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.csv
+from arroyo_connectors.cdc import Emit, ReadChunk
 
 from arroyo_postgres.cdc.catalogue import quoted, table_name
 from arroyo_postgres.cdc.columns import make_array
 from arroyo_postgres.cdc.settings import CdcSettings
-from arroyo_postgres.cdc.state import Chunk
+from arroyo_postgres.cdc.state import PostgresChunk
 from arroyo_postgres.cdc_pb2 import CatalogueColumn
 
 if TYPE_CHECKING:
@@ -22,16 +22,6 @@ if TYPE_CHECKING:
 SETTINGS = {"row_security": "off"}
 #: Bytes of texts that become rows at once, where a chunk is the whole table.
 _BLOCK_BYTES = 16 << 20
-
-Emit = Callable[[pa.RecordBatch], None]
-
-
-@dataclass(frozen=True, slots=True)
-class ReadChunk:
-    """A chunk, and how many rows it had."""
-
-    chunk: Chunk
-    rows: int
 
 
 class SnapshotReader:
@@ -44,7 +34,7 @@ class SnapshotReader:
         self._extra = [column for column in settings.table.key if column.name not in names]
         self._names = [*names, *(column.name for column in self._extra)]
 
-    def read(self, after: Chunk | None, limit: int, emit: Emit) -> ReadChunk:
+    def read(self, after: PostgresChunk | None, limit: int, emit: Emit) -> ReadChunk[PostgresChunk]:
         """The rows behind a chunk, at most so many; all that are left where the table has no key.
 
         `emit` is given them, a batch at a time. Raises errors of the driver, and `DataError`.
@@ -65,13 +55,13 @@ class SnapshotReader:
                     emit(self._batch(table))
         if not has_key or rows < limit:
             last = None
-        return ReadChunk(Chunk(last=last, seen=seen[0]), rows)
+        return ReadChunk(PostgresChunk(last=last, seen=seen[0]), rows)
 
     def _from(self) -> str:
         # Tables that inherit have changes of their own.
         return f"{'' if self._settings.table.is_partitioned else 'only '}{table_name(self._settings.table)}"
 
-    def _where(self, after: Chunk | None) -> str:
+    def _where(self, after: PostgresChunk | None) -> str:
         if after is None or after.last is None:
             return ""
         key = self._settings.table.key
@@ -120,7 +110,7 @@ class SnapshotReader:
         arrays = [
             make_array(pa.concat_arrays(table.column(place).chunks), column) for place, column in enumerate(columns)
         ]
-        return pa.RecordBatch.from_arrays(arrays, schema=self._settings.schema)
+        return pa.RecordBatch.from_arrays(arrays, schema=self._settings.follow.schema)
 
 
 def find_behind(

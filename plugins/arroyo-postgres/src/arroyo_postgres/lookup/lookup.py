@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
-from arroyo_connectors import PartedLookup
+from arroyo_connectors import IdleConnections, PartedLookup, check_distinct
 
 from arroyo_core.errors import ConfigError, DataError
 from arroyo_postgres.connection import Server, read_connection
-from arroyo_postgres.lookup.idle_connections import IdleConnections, idle_connections
 from arroyo_postgres.lookup_pb2 import LookupConfig
-from arroyo_postgres.reading import FoundColumn, check_distinct, copy_out, describe, read_csv, read_relation
+from arroyo_postgres.reading import FoundColumn, copy_out, describe, read_csv, read_relation
 from arroyo_postgres.sink.table import quoted
 from arroyo_postgres.sink.texts import array_literal
 
@@ -22,6 +21,9 @@ if TYPE_CHECKING:
     import psycopg
 
 T = TypeVar("T")
+
+#: Questions change nothing, and end.
+_SESSION = {"default_transaction_read_only": "on", "statement_timeout": "60s"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +39,8 @@ class LookupSettings:
 class PostgresLookup(PartedLookup):
     """A table, a view or a query. Columns come in the types that `postgres.cdc` gives them."""
 
-    def __init__(self, settings: LookupSettings, connections: IdleConnections | None = None) -> None:
+    def __init__(self, settings: LookupSettings) -> None:
         self._settings = settings
-        self._connections = connections
         self._described: tuple[FoundColumn, ...] | None = None
 
     def name(self) -> str:
@@ -93,20 +94,23 @@ class PostgresLookup(PartedLookup):
         return describe(connection, self._settings.relation, self._settings.columns)
 
     def _run(self, ask: Callable[[psycopg.Connection[Any]], T]) -> T:
-        """Ask on an idle connection; where that is broken, once more on a new one."""
-        import psycopg
-
-        connections, server = self._connections or idle_connections(), self._settings.server
+        server = self._settings.server
         with server.translating(f"cannot look up rows of {self.name()}"), _reading():
-            if connections.has_idle(server):
-                try:
-                    with connections.taken(server) as connection:
-                        return ask(connection)
-                except psycopg.OperationalError:
-                    # It may have been closed while nobody used it: by the server, or by what is between.
-                    pass
-            with connections.taken(server, is_new=True) as connection:
-                return ask(connection)
+            return connections.ask(server, ask, is_broken=_is_broken)
+
+
+def _connect(server: Server) -> psycopg.Connection[Any]:
+    return server.connect(name="arroyo lookup", settings=_SESSION)
+
+
+def _is_broken(error: Exception) -> bool:
+    import psycopg
+
+    return isinstance(error, psycopg.OperationalError)
+
+
+#: Those of this process.
+connections = IdleConnections(_connect).keep_for_process()
 
 
 @contextmanager

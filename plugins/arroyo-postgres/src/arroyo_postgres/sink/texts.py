@@ -7,13 +7,12 @@ enum takes a string, and a `numeric` an integer. NULL is an empty value, and an 
 from __future__ import annotations
 
 import io
-import json
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
+from arroyo_connectors.texts import between, hex_texts, is_bytes, is_list, json_texts, large_text
 
 from arroyo_core.errors import DataError
 
@@ -47,7 +46,7 @@ def text_column(column: pa.Array, name: str) -> pa.Array:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return column
     if is_bytes(kind):
-        return _hex(column)
+        return hex_texts(column, "\\x", "")
     if pa.types.is_timestamp(kind):
         return _micros(column).cast(pa.string())
     if pa.types.is_time(kind):
@@ -60,7 +59,7 @@ def text_column(column: pa.Array, name: str) -> pa.Array:
     if is_list(kind):
         return _array_literals(column, name)
     if pa.types.is_struct(kind) or pa.types.is_map(kind):
-        return _json_texts(column, name)
+        return json_texts(column, name)
     if pa.types.is_float16(kind):
         column = column.cast(pa.float32())
     return column.cast(pa.string())
@@ -78,14 +77,6 @@ def array_literal(column: pa.Array, name: str) -> str:
     offsets = pa.array([0, len(column)], pa.int64())
     text: str = _array_literals(pa.LargeListArray.from_arrays(offsets, column), name)[0].as_py()
     return text
-
-
-def is_list(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
-
-
-def is_bytes(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
 
 
 def check_texts(rows: pa.RecordBatch) -> None:
@@ -115,48 +106,12 @@ def _check_text(column: pa.Array, name: str) -> None:
             _check_text(values, f"{name}.{field.name}")
 
 
-def _hex(column: pa.Array) -> pa.Array:
-    r"""`\x0a0b`: two digits for each byte."""
-    binary = pa.concat_arrays([column.cast(pa.large_binary())])
-    _, offsets, data = binary.buffers()
-    ends = np.frombuffer(offsets, np.int64)[binary.offset : binary.offset + len(binary) + 1]
-    first, last = (int(ends[0]), int(ends[-1])) if len(binary) else (0, 0)
-    digits = data.to_pybytes()[first:last].hex().encode() if data is not None else b""
-    moved = pa.py_buffer(((ends - first) * 2).astype(np.int64))
-    made = pa.Array.from_buffers(pa.large_string(), len(binary), [None, moved, pa.py_buffer(digits)])
-    return pc.if_else(binary.is_valid(), _between("\\x", made, ""), _large(None))
-
-
 def _array_literals(column: pa.Array, name: str) -> pa.Array:
     """`{1,2,NULL}`, with quotes around all but arrays within."""
     lengths = pc.list_value_length(column).fill_null(0).to_numpy().astype(np.int64)
     values = text_column(column.flatten(), name).cast(pa.large_string())
     if not is_list(column.type.value_type):
-        values = _between('"', pc.replace_substring(pc.replace_substring(values, "\\", "\\\\"), '"', '\\"'), '"')
+        values = between('"', pc.replace_substring(pc.replace_substring(values, "\\", "\\\\"), '"', '\\"'), '"')
     offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
-    joined = pc.binary_join(pa.ListArray.from_arrays(offsets, values.fill_null("NULL")), _large(","))
-    return pc.if_else(column.is_valid(), _between("{", joined, "}"), _large(None))
-
-
-def _between(before: str, texts: pa.Array, after: str) -> pa.Array:
-    return pc.binary_join_element_wise(_large(before), texts, _large(after), _large(""))
-
-
-def _large(text: str | None) -> pa.Scalar:
-    return pa.scalar(text, pa.large_string())
-
-
-def _json_texts(column: pa.Array, name: str) -> pa.Array:
-    try:
-        texts = [None if value is None else _json(value) for value in column.to_pylist(maps_as_pydicts="strict")]
-    except (ValueError, KeyError) as error:
-        raise DataError(f"column {name!r} has a value that JSON does not have: {error}") from error
-    return pa.array(texts, pa.large_string())
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, default=_other, allow_nan=False, ensure_ascii=False)
-
-
-def _other(value: Any) -> str:
-    return value.hex() if isinstance(value, bytes) else str(value)
+    joined = pc.binary_join(pa.ListArray.from_arrays(offsets, values.fill_null("NULL")), large_text(","))
+    return pc.if_else(column.is_valid(), between("{", joined, "}"), large_text(None))

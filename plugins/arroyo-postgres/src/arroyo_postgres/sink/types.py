@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
-
-from arroyo_postgres.sink.texts import is_bytes, is_list
+from arroyo_connectors.texts import is_bytes, is_list
 
 #: How many bits of an integer the types hold; `numeric` holds all.
 _INTEGER_BITS = {"int2": 15, "int4": 31, "int8": 63, "numeric": 128}

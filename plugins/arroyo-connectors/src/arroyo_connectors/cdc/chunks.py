@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from arroyo_connectors.cdc.state import CdcChunk, CdcPosition
 from arroyo_core.api import StateTables, TaskInfo
 from arroyo_core.state import TableConfig, global_table_config, hash_key
 
@@ -15,8 +16,8 @@ POSITION_TABLE = "position"
 CHUNKS_TABLE = "chunks"
 _KEY = "table"
 
-P = TypeVar("P")
-C = TypeVar("C")
+P = TypeVar("P", bound=CdcPosition)
+C = TypeVar("C", bound=CdcChunk)
 T = TypeVar("T", bound=Hashable)
 
 #: Of rows whose key may be in a chunk, and the number of the chunk for each: whether they are behind it.

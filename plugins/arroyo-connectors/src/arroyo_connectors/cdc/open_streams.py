@@ -93,3 +93,6 @@ class OpenStreams(Generic[R]):
 
 #: Keeps streams of a parent process from being ended by the garbage collector.
 _untouchable: list[object] = []
+
+#: Those of this process, of all sources.
+open_streams: OpenStreams[Closable] = OpenStreams()
