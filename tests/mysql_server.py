@@ -61,21 +61,10 @@ class MysqlServer:
         self._settings = {**SETTINGS, **(settings or {})}
         self.port = _free_port()
         self._process: subprocess.Popen[bytes] | None = None
+        shutil.copytree(_installed(install), self.data)
         if self._account:
-            shutil.chown(folder, ACCOUNT)
-        grants = folder / "grants.sql"
-        grants.write_text(
-            "flush privileges;\n"  # until then there are no users
-            f"create database {DATABASE} character set utf8mb4;\n"
-            f"create user {USER}@'127.0.0.1' identified by '{PASSWORD}';\n"
-            f"grant all on *.* to {USER}@'127.0.0.1' with grant option;\n"
-        )
-        grants.chmod(0o644)
-        command = [install, "--no-defaults", f"--datadir={self.data}", "--skip-test-db", "--skip-name-resolve"]
-        command += ["--auth-root-authentication-method=normal", f"--extra-file={grants}"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, **self._account)  # type: ignore[call-overload]
-        if done.returncode:
-            raise SetupError(f"mariadb-install-db failed: {done.stderr or done.stdout}")
+            for path in (folder, *folder.rglob("*")):
+                shutil.chown(path, ACCOUNT)
 
     @property
     def config(self) -> dict[str, object]:
@@ -159,6 +148,31 @@ class MysqlServer:
         except pymysql.OperationalError:
             return False
         return True
+
+
+@cache
+def _installed(install: str) -> Path:
+    """The data of a server with an empty database, made once for all servers of a process; raises `SetupError`."""
+    folder = Path(tempfile.mkdtemp(prefix="arroyo-mysql-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder.chmod(0o755)
+    account = _account()
+    if account:
+        shutil.chown(folder, ACCOUNT)
+    grants = folder / "grants.sql"
+    grants.write_text(
+        "flush privileges;\n"  # until then there are no users
+        f"create database {DATABASE} character set utf8mb4;\n"
+        f"create user {USER}@'127.0.0.1' identified by '{PASSWORD}';\n"
+        f"grant all on *.* to {USER}@'127.0.0.1' with grant option;\n"
+    )
+    grants.chmod(0o644)
+    command = [install, "--no-defaults", f"--datadir={folder / 'data'}", "--skip-test-db", "--skip-name-resolve"]
+    command += ["--auth-root-authentication-method=normal", f"--extra-file={grants}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **account)  # type: ignore[call-overload]
+    if done.returncode:
+        raise SetupError(f"mariadb-install-db failed: {done.stderr or done.stdout}")
+    return folder / "data"
 
 
 def find_binary(name: str) -> str:

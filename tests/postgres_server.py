@@ -54,13 +54,10 @@ class PostgresServer:
         self._settings = {**SETTINGS, **(settings or {})}
         self.port = _free_port()
         self._process: subprocess.Popen[bytes] | None = None
+        shutil.copytree(_initialized(self._bin), self._data)
         if self._account:
-            shutil.chown(folder, ACCOUNT)
-        secret = folder / "password"
-        secret.write_text(PASSWORD)
-        arguments = ["-D", self._data, "-U", USER, "-A", "scram-sha-256", "--pwfile", secret]
-        # C.UTF-8 is on every Debian; the order of its texts is that of their bytes.
-        self._run("initdb", *arguments, "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
+            for path in (folder, *folder.rglob("*")):
+                shutil.chown(path, ACCOUNT)
 
     @property
     def config(self) -> dict[str, object]:
@@ -142,11 +139,26 @@ class PostgresServer:
             return False
         return True
 
-    def _run(self, program: str, *arguments: str | Path) -> None:
-        command = [str(self._bin / program), *map(str, arguments)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, **self._account)  # type: ignore[call-overload]
-        if done.returncode:
-            raise SetupError(f"{program} failed: {done.stderr or done.stdout}")
+
+@cache
+def _initialized(binaries: Path) -> Path:
+    """The data of a server, made once for all servers of a process; raises `SetupError`."""
+    folder = Path(tempfile.mkdtemp(prefix="arroyo-postgres-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder.chmod(0o755)
+    account = _account()
+    if account:
+        shutil.chown(folder, ACCOUNT)
+    secret = folder / "password"
+    secret.write_text(PASSWORD)
+    secret.chmod(0o644)
+    # C.UTF-8 is on every Debian; the order of its texts is that of their bytes.
+    command = [str(binaries / "initdb"), "-D", str(folder / "data"), "-U", USER, "-A", "scram-sha-256"]
+    command += ["--pwfile", str(secret), "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **account)  # type: ignore[call-overload]
+    if done.returncode:
+        raise SetupError(f"initdb failed: {done.stderr or done.stdout}")
+    return folder / "data"
 
 
 def find_binaries() -> Path:

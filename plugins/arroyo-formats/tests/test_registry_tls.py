@@ -12,8 +12,8 @@ from arroyo_formats.registry import SchemaRegistry
 from arroyo_formats.registry.transport import Transport
 
 from arroyo_core.errors import ConfigError
+from tests.certificates import make_certificates
 
-from .support.certificates import make_certificates
 from .support.formats_in_tests import choose, read
 from .support.registry_server import RegistryState, running_registry
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-import ipaddress
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,12 +16,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ScramMechanism,
     UserScramCredentialUpsertion,
 )
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from arroyo_core.errors import Domain, OperatorError, RetryHint, SetupError
+from tests.certificates import make_certificates
 
 from .support.cluster import SECONDS, Cluster
 from .support.sources import Sources, ids, messages
@@ -47,7 +42,7 @@ class Secured:
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     folder = tmp_path_factory.mktemp("tls")
-    authority = make_certificates(folder)
+    authority, _ = make_certificates(folder / "certificates")
     plain, controller, sasl, tls = (free_port() for _ in range(4))
     try:
         with running_broker(port=plain, settings=listeners(plain, controller, sasl, tls, folder)) as broker:
@@ -70,7 +65,7 @@ def listeners(plain: int, controller: int, sasl: int, tls: int, folder: Path) ->
         "controller.quorum.voters": f"1@127.0.0.1:{controller}",
         "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
         "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": str(folder / "broker.pem"),
+        "ssl.keystore.location": str(folder / "certificates" / "server.pem"),
     }
     modules = "org.apache.kafka.common.security"
     for name in ("sasl_plaintext", "sasl_ssl"):
@@ -90,36 +85,6 @@ def prepare(broker: Broker) -> None:
             done.result(SECONDS)
         cluster.create(TOPIC)
         cluster.produce(TOPIC, messages(range(5)))
-
-
-def make_certificates(folder: Path) -> Path:
-    """An authority of our own, and a certificate of the broker that it has signed."""
-    names = [x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]) for name in ("authority", "broker")]
-    keys = [ec.generate_private_key(ec.SECP256R1()) for _ in names]
-    now = datetime.datetime.now(datetime.UTC)
-    found = []
-    for name, key, is_authority in zip(names, keys, (True, False), strict=True):
-        builder = (
-            x509.CertificateBuilder()
-            .subject_name(name)
-            .issuer_name(names[0])
-            .public_key(key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - datetime.timedelta(days=1))
-            .not_valid_after(now + datetime.timedelta(days=1))
-            .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
-            .add_extension(
-                x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False
-            )
-        )
-        found.append(builder.sign(keys[0], hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
-    private = keys[1].private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    (folder / "broker.pem").write_bytes(private + found[1])
-    authority = folder / "authority.pem"
-    authority.write_bytes(found[0])
-    return authority
 
 
 @pytest.mark.parametrize("mechanism", [PLAIN, SCRAM])

@@ -11,7 +11,7 @@ import pytest
 from arroyo_postgres.cdc.columns import TableColumn, make_array
 from arroyo_postgres.cdc.lsn import format_lsn, parse_lsn
 from arroyo_postgres.cdc.visibility import Visibility
-from arroyo_testing.databases import MakeTable
+from arroyo_testing.databases import MakeTable, run_until_it_fails
 
 from arroyo_core.errors import ConfigError, DataError, OperatorError
 
@@ -84,7 +84,7 @@ def test_values_that_arrow_does_not_have_are_read_as_texts_where_that_is_said(ta
     made = table("id int primary key, born date, price numeric(10, 2)")
     made.run("insert into $t values (1, 'infinity', 'NaN')")
     with pytest.raises(OperatorError, match=r"as_text: \[born\]"):
-        made.source(slot=f"{made.slot}").run(interval_ms=500)
+        run_until_it_fails(made.source())
     rows = made.source(as_text=["born", "price"]).run(rows=1).table
     assert rows.to_pylist()[0] | {"_updating_meta": None} == {
         "id": 1,

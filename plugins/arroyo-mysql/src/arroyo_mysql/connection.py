@@ -10,6 +10,8 @@ import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -111,6 +113,8 @@ class Server:
 
         current_policy().check_network(f"to reach the database {self.display()}", field="connection")
         options: dict[str, Any] = {"conv": {}} if raw else {}
+        context = self._tls_context()
+        is_preferred = context is not None and not self._needs_tls
         with self.translating(f"cannot connect to {self.display()}"):
             connection = pymysql.connect(
                 host=self.host,
@@ -125,9 +129,15 @@ class Server:
                 autocommit=True,
                 init_command=_SESSION.format(idle_s=idle_s),
                 program_name="arroyo",
-                **self._encryption(),
+                ssl=None if is_preferred else context,
+                ssl_disabled=context is None or is_preferred,
+                defer_connect=True,
                 **options,
             )
+            if is_preferred:
+                # Given a context the client refuses servers without TLS, and without one it makes one of its own.
+                connection.ssl, connection.ctx = True, context
+            connection.connect()
         return Session(connection)
 
     @contextmanager
@@ -152,22 +162,39 @@ class Server:
             text = text.replace(secret, HIDDEN)
         return text
 
-    def _encryption(self) -> dict[str, Any]:
+    @property
+    def _needs_tls(self) -> bool:
+        return self.sslmode not in ("disable", "prefer") or bool(self.sslrootcert or self.sslcert)
+
+    def _tls_context(self) -> ssl.SSLContext | None:
         if self.sslmode == "disable":
-            return {"ssl_disabled": True}
-        if self.sslmode == "prefer" and not (self.sslrootcert or self.sslcert):
-            return {}
-        field = "connection.sslrootcert"
-        try:
-            context = ssl.create_default_context(cafile=self.sslrootcert or None)
-            if self.sslcert:
-                field = "connection.sslcert"
-                context.load_cert_chain(self.sslcert, self.sslkey or None)
-        except (OSError, ValueError) as error:
-            raise ConfigError(f"cannot read the certificates: {error}", field=field) from error
-        context.check_hostname = self.sslmode == "verify_full"
-        context.verify_mode = ssl.CERT_REQUIRED if self.sslmode.startswith("verify") else ssl.CERT_NONE
-        return {"ssl": context}
+            return None
+        files = (self.sslrootcert, self.sslcert, self.sslkey)
+        return _make_tls_context(self.sslmode, *files, tuple(_changed_ns(file) for file in files))
+
+
+@lru_cache(maxsize=8)
+def _make_tls_context(mode: str, root: str, cert: str, key: str, _changed: tuple[int, ...]) -> ssl.SSLContext:
+    """Made once for all sessions, since it takes longer than a small commit; again where a file has changed."""
+    field = "connection.sslrootcert"
+    try:
+        context = ssl.create_default_context(cafile=root or None)
+        if cert:
+            field = "connection.sslcert"
+            context.load_cert_chain(cert, key or None)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"cannot read the certificates: {error}", field=field) from error
+    context.check_hostname = mode == "verify_full"
+    context.verify_mode = ssl.CERT_REQUIRED if mode.startswith("verify") else ssl.CERT_NONE
+    return context
+
+
+def _changed_ns(file: str) -> int:
+    """When a file was changed last; 0 where there is none, which is found when it is read."""
+    try:
+        return Path(file).stat().st_mtime_ns if file else 0
+    except OSError:
+        return 0
 
 
 def read_connection(config: Connection) -> Server:

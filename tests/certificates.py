@@ -14,8 +14,11 @@ from cryptography.x509.oid import NameOID
 
 
 def make_certificates(folder: Path, address: str = "127.0.0.1") -> tuple[Path, ssl.SSLContext]:
-    """The PEM file of a new authority, and the TLS of a server at the address, whose certificate it has signed."""
-    names = [x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]) for name in ("authority", "registry")]
+    """The PEM file of a new authority, and the TLS of a server at the address, whose certificate it has signed.
+
+    Makes the folder; its `server.pem` has the key and the certificate of the server.
+    """
+    names = [x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]) for name in ("authority", "server")]
     keys = [ec.generate_private_key(ec.SECP256R1()) for _ in names]
     now = datetime.datetime.now(datetime.UTC)
     signed = []
