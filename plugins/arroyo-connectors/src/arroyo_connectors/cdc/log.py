@@ -151,13 +151,13 @@ class ChangeLog(ABC, Generic[P, C, R, B]):
     def bytes_behind(self, position: P) -> int:
         """How much of the log is not read yet."""
 
-    @abstractmethod
     def is_within(self, position: P) -> bool:
         """Whether a transaction was read in part."""
+        return False
 
-    @abstractmethod
     def check_lag(self, position: P, lag: int) -> None:
-        """Warn where so much that is not read is too much."""
+        """Warn where so much that is not read is too much. Called at the end of an epoch that has read changes."""
+        return
 
     @abstractmethod
     def disconnect(self) -> None:

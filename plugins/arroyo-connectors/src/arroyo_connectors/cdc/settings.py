@@ -49,18 +49,18 @@ class FollowSettings:
     #: The columns that are read, and the names of those of the primary key; none where there is none.
     schema: pa.Schema
     key: tuple[str, ...]
-    snapshot: SnapshotMode
-    inserts_only: bool
     chunk_rows: int
     batch_rows: int
-    ignores_truncate: bool
-    ends: bool
-    event_time_field: str | None
-    max_lateness_us: int | None
-    idle_after_us: int | None
     warn_lag_bytes: int
+    snapshot: SnapshotMode = SnapshotMode.INITIAL
+    inserts_only: bool = False
+    ignores_truncate: bool = False
+    ends: bool = False
+    event_time_field: str | None = None
+    max_lateness_us: int | None = None
+    idle_after_us: int | None = None
     #: None for never.
-    give_up_after_s: float | None
+    give_up_after_s: float | None = None
 
 
 def check_written(config: CdcFields) -> None:
