@@ -9,10 +9,10 @@ import pymysql
 import pytest
 from arroyo_mysql.connection import Server, read_connection
 from arroyo_mysql.connection_pb2 import Connection
+from arroyo_testing.databases import ConnectionSuite, DatabaseServer
 
 from arroyo_core.api import with_defaults
-from arroyo_core.api.policy import PlanningPolicy, in_force
-from arroyo_core.errors import ArroyoError, ConfigError, DataError, ExternalError, RefusedError
+from arroyo_core.errors import ConfigError
 from tests.mysql_server import MysqlServer
 
 pytestmark = pytest.mark.server
@@ -20,12 +20,6 @@ pytestmark = pytest.mark.server
 
 def read(**config: Any) -> Server:
     return read_connection(with_defaults(Connection(**config)))
-
-
-def refusal(config: dict[str, Any], **changes: Any) -> ArroyoError:
-    with pytest.raises(ArroyoError) as caught:
-        read(**{**config, **changes}).connect()
-    return caught.value
 
 
 def test_connects_with_fields_and_with_a_url(server: MysqlServer) -> None:
@@ -43,54 +37,19 @@ def test_sessions_do_not_depend_on_the_settings_of_the_server(server: MysqlServe
     assert (zone, charset) == ("+00:00", "utf8mb4")
 
 
-@pytest.mark.parametrize(
-    ("changes", "field"),
-    [
-        ({"password": "wrong one"}, "connection.password"),
-        ({"user": "nobody"}, "connection.password"),  # the server does not say that there is none
-        ({"host": "127.0.0.1", "sslmode": "verify_ca", "sslrootcert": "/no/such/file"}, "connection.sslrootcert"),
-        ({"database": "none"}, "connection.database"),
-        ({"sslmode": "require"}, "connection.sslmode"),
-    ],
-)
-def test_what_no_retry_helps_is_a_mistake_with_its_field(
-    server: MysqlServer, changes: dict[str, Any], field: str
-) -> None:
-    error = refusal(server.config, **changes)
-    assert isinstance(error, ConfigError), error
-    assert error.field == field
-    assert "wrong one" not in str(error)
+class TestConnection(ConnectionSuite):
+    mistakes = (({"sslmode": "verify_ca", "sslrootcert": "/no/such/file"}, "connection.sslrootcert"),)
+    unknown_table = r"cannot read: .* doesn't exist \(error 1146\)"
+    misfit = ("create or replace temporary table t (n tinyint)", "insert into t values (1000)")
 
+    def read(self, **config: Any) -> Server:
+        return read(**config)
 
-def test_a_server_that_is_away_is_an_outage(own_server: MysqlServer) -> None:
-    config = own_server.config
-    own_server.stop()
-    assert isinstance(refusal(config), ExternalError)
+    def number(self, connection: Any) -> int:
+        return int(connection.execute("select connection_id()")[0][0])
 
-
-def test_a_session_that_the_server_ends_is_an_outage(server: MysqlServer) -> None:
-    database = read(**server.config)
-    session = database.connect()
-    ((thread,),) = session.execute("select connection_id()")
-    server.execute(f"kill {thread}")
-    with pytest.raises(ExternalError, match="cannot ask"), database.translating("cannot ask"):
-        session.execute("select 1")
-    session.close()
-    with pytest.raises(ExternalError), database.translating("cannot ask"):
-        session.execute("select 1")
-    session.close()
-
-
-def test_statements_that_are_wrong_and_rows_that_do_not_fit_are_no_outages(server: MysqlServer) -> None:
-    database = read(**server.config)
-    with closing(database.connect()) as session:
-        unknown = pytest.raises(ConfigError, match=r"cannot read: .* doesn't exist \(error 1146\)")
-        with unknown as caught, database.translating("cannot read"):
-            session.execute("select * from no_such_table")
-        assert caught.value.field == "table"
-        session.execute("create or replace temporary table t (n tinyint)")
-        with pytest.raises(DataError), database.translating("cannot write"):
-            session.execute("insert into t values (1000)")
+    def end_session(self, server: DatabaseServer, number: int) -> None:
+        server.execute(f"kill {number}")
 
 
 def test_secrets_are_in_no_text() -> None:
@@ -115,20 +74,3 @@ def test_what_is_needed_is_asked_for(missing: str) -> None:
     with pytest.raises(ConfigError, match="is needed") as caught:
         read(**{"host": "db", "database": "shop", "user": "me", missing: ""})
     assert caught.value.field == f"connection.{missing}"
-
-
-def test_checked_certificates_need_authorities() -> None:
-    with pytest.raises(ConfigError) as caught:
-        read(host="db", database="shop", user="me", sslmode="verify_full")
-    assert caught.value.field == "connection.sslrootcert"
-
-
-def test_planning_for_those_who_are_not_trusted_reaches_no_server(server: MysqlServer) -> None:
-    with in_force(PlanningPolicy(is_untrusted=True)), pytest.raises(RefusedError):
-        read(**server.config).connect()
-
-
-def test_a_server_that_was_killed_comes_back_with_what_was_committed(own_server: MysqlServer) -> None:
-    own_server.execute("create table kept (id int)", "insert into kept values (1)")
-    own_server.restart()
-    assert own_server.execute("select id from kept") == [(1,)]

@@ -17,6 +17,7 @@ from arroyo_testing.databases.cdc_table import (
     run_until_it_fails,
 )
 from arroyo_testing.databases.cdc_times import CdcTimeSuite
+from arroyo_testing.databases.connection import ConnectionSuite
 from arroyo_testing.databases.growing import GrowingSuite, GrowingTable, words
 from arroyo_testing.databases.growing_kills import GrowingKillSuite
 from arroyo_testing.databases.hostile import HostileSinkSuite
@@ -34,6 +35,7 @@ __all__ = [
     "CdcSuite",
     "CdcTable",
     "CdcTimeSuite",
+    "ConnectionSuite",
     "DatabaseServer",
     "Faults",
     "GrowingKillSuite",
