@@ -59,6 +59,7 @@ ON_ONE_PYTHON = ("hypothesis", "once", "server")
 LONGEST = (
     *ON_SPARK,
     f"{FULL}-arroyo-kafka",
+    f"{FULL}-arroyo-mysql",
     f"{FULL}-arroyo-postgres",
     PIPELINES,
     CRASHES,

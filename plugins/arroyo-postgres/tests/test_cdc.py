@@ -24,7 +24,7 @@ class TestSnapshotAndStream(CdcSuite):
 
 class TestTimes(CdcTimeSuite):
     columns = "id int primary key, at timestamptz"
-    lag_words = "of its log for slot"
+    lag_words = "of its log for slot 's_$t'"
 
 
 class TestKills(CdcKillSuite):

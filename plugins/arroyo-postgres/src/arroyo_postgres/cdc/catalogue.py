@@ -1,4 +1,4 @@
-"""What the database says of a table, a publication and a slot, and the statements that make or mend them."""
+"""What the database says of a table, a publication and a slot, and the statements that make them or put them right."""
 
 from __future__ import annotations
 

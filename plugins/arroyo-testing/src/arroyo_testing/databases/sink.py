@@ -273,5 +273,5 @@ class SinkSuite:
         text = str(sink.display())
         assert f"{config['host']}:{config['port']}/{config['database']}" in text
         assert str(config["password"]) not in text
-        assert sink.datasets()[0].name.endswith("totals")
+        assert sink.datasets()[0].name == f"{config['database']}.totals"
         assert "arroyo_commits" in sink.state_settings([ArroyoSchema(STREAM)])["tokens"]
