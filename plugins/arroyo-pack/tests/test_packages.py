@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
+from arroyo_pack import building, packages
 from arroyo_pack.archives import base_python, write_environment, write_zip
-from arroyo_pack.packages import PackError, closure
+from arroyo_pack.packages import PackedFile, PackError, closure
+
+from arroyo_core.errors import SetupError
 
 
 class Site:
@@ -171,3 +175,103 @@ def test_a_file_that_is_missing_is_named(site, tmp_path):
     (site.folder / "acme/__init__.py").unlink()
     with pytest.raises(PackError, match=r"acme/__init__\.py is missing; install it again"):
         write_zip(closure(["acme"]), tmp_path / "packed.zip")
+
+
+def names_in(path):
+    with zipfile.ZipFile(path) as archive:
+        return archive.namelist()
+
+
+def test_what_an_installer_notes_of_this_machine_is_not_sent(site, tmp_path):
+    origin = '{"url": "https://me:s3cr3t@git.acme.example/acme.git", "vcs_info": {"vcs": "git", "commit_id": "1"}}'
+    site.add("acme", files=[("acme-1.0.dist-info/direct_url.json", origin), ("acme-1.0.dist-info/uv_cache.json", "{}")])
+    write_zip(closure(["acme"]), tmp_path / "packed.zip")
+    write_environment(closure(["acme"]), tmp_path / "packed.tar.gz", python=base_python())
+    assert sorted(names_in(tmp_path / "packed.zip")) == [
+        "acme-1.0.dist-info/METADATA",
+        "acme-1.0.dist-info/RECORD",
+        "acme-1.0.dist-info/WHEEL",
+        "acme-1.0.dist-info/entry_points.txt",
+        "acme/__init__.py",
+    ]
+    unpacked(tmp_path / "packed.tar.gz", tmp_path / "here")
+    assert not [path for path in (tmp_path / "here").rglob("*") if path.is_file() and b"s3cr3t" in path.read_bytes()]
+
+
+@pytest.mark.parametrize("name", [".env", ".env.local", ".netrc", ".pypirc", "pip.conf"])
+def test_secrets_in_the_folder_of_a_project_are_not_sent(tmp_path, monkeypatch, name):
+    project = tmp_path / "project"
+    (project / "src/acme").mkdir(parents=True)
+    (project / "src/acme/__init__.py").write_text("")
+    (project / "src/acme/data.txt").write_text("sent")
+    (project / "src/acme" / name).write_text("TOKEN=s3cr3t")
+    (project / "pyproject.toml").write_text(
+        '[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n'
+        '[project]\nname = "acme"\nversion = "1.0"\n'
+        '[tool.hatch.build.targets.wheel]\npackages = ["src/acme"]\n'
+    )
+    editable(tmp_path / "site", project, monkeypatch)
+    write_zip(closure(["acme"]), tmp_path / "packed.zip")
+    names = names_in(tmp_path / "packed.zip")
+    assert "acme/data.txt" in names
+    assert f"acme/{name}" not in names
+
+
+def editable(folder, project, monkeypatch):
+    """An installed distribution that says that it is the project in that folder."""
+    info = folder / "acme-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
+    (info / "WHEEL").write_text("Wheel-Version: 1.0\nRoot-Is-Purelib: true\n")
+    (info / "direct_url.json").write_text(json.dumps({"url": project.as_uri(), "dir_info": {"editable": True}}))
+    monkeypatch.syspath_prepend(str(folder))
+
+
+def test_a_wheel_with_names_that_lead_out_is_refused(tmp_path, monkeypatch):
+    def build(project, into):
+        with zipfile.ZipFile(into / "acme.whl", "w") as wheel:
+            wheel.writestr("../../../.ssh/authorized_keys", "x")
+        return into / "acme.whl"
+
+    monkeypatch.setattr(packages, "build_wheel", build)
+    editable(tmp_path / "site", tmp_path / "project", monkeypatch)
+    (tmp_path / "project").mkdir()
+    with pytest.raises(PackError, match="authorized_keys' would be outside of it"):
+        write_zip(closure(["acme"]), tmp_path / "packed.zip")
+
+
+def test_what_a_builder_says_of_its_index_has_no_password(tmp_path, monkeypatch):
+    def refused(command, **options):
+        said = "error: cannot fetch https://me:s3cr3t@index.acme.example/simple/hatchling/\n"
+        return subprocess.CompletedProcess(command, 1, stdout="", stderr=said)
+
+    monkeypatch.setattr(building.subprocess, "run", refused)
+    with pytest.raises(SetupError, match="https://index.acme.example/simple") as raised:
+        building.build_wheel(tmp_path, tmp_path)
+    assert "s3cr3t" not in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["/$(touch pwned)/python3", '/"; touch pwned; "/python3', "/`touch pwned`", "/it's"])
+def test_the_path_of_a_python_is_no_program_on_executors(tmp_path, name):
+    write_environment([], tmp_path / "packed.tar.gz", python=name)
+    done = started(unpacked(tmp_path / "packed.tar.gz", tmp_path / "environment"), "print()")
+    assert done.returncode == 127
+    assert f"this machine has no {name}," in done.stderr
+    assert not list(tmp_path.rglob("pwned"))
+
+
+def test_a_path_of_a_python_with_lines_of_its_own_is_refused(tmp_path):
+    with pytest.raises(PackError, match="control characters"):
+        write_environment([], tmp_path / "packed.tar.gz", python="/x\ninclude-system-site-packages = true")
+
+
+def test_an_archive_is_given_up_as_soon_as_it_is_too_large(site, tmp_path, monkeypatch):
+    site.add("acme", files=[("acme/a.py", "")])
+    monkeypatch.setenv("ARROYO_MAX_PACK_BYTES", "10")
+    read = []
+    package = closure(["acme"])[0]
+    files = [PackedFile(each.name, lambda each=each: read.append(each.name) or each.read()) for each in package.files()]
+    monkeypatch.setattr(type(package), "files", lambda _: iter(files))
+    with pytest.raises(PackError, match="too large"):
+        write_zip([package], tmp_path / "packed.zip")
+    assert len(read) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import platform
+import shlex
 import stat
 import sys
 import tarfile
@@ -25,13 +26,14 @@ _LAUNCHER: Final = """\
 # Starts the Python of this environment, which links to one that the machine must have.
 here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd -P) || exit 127
 python="$here/python{minor}"
+base={base}
 if [ ! -x "$python" ]; then
-    echo "arroyo-environment: this machine has no {base}, which the environment needs: install Python {minor} there, \
+    echo "arroyo-environment: this machine has no $base, which the environment needs: install Python {minor} there, \
 or name the path of its own with --ship-python PATH" >&2
     exit 127
 fi
 if ! "$python" -c 'import sys; sys.exit("%d.%d" % sys.version_info[:2] != "{minor}")'; then
-    echo "arroyo-environment: {base} is another Python here, and the environment needs {minor}: name the path of one \
+    echo "arroyo-environment: $base is another Python here, and the environment needs {minor}: name the path of one \
 with --ship-python PATH" >&2
     exit 127
 fi
@@ -50,13 +52,13 @@ def base_python() -> str:
 
 def write_zip(packages: Iterable[Package], path: Path) -> None:
     """All packages in one zip, from which Python imports, and finds metadata. Raises `PackError`."""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+    with path.open("wb") as raw, zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in _files(packages):
             entry = zipfile.ZipInfo(file.name, date_time=_DATE)
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = (stat.S_IFREG | 0o644) << 16
             archive.writestr(entry, file.read())
-    _check_size(path)
+            _check_size(raw.tell())
 
 
 def write_environment(packages: Iterable[Package], path: Path, *, python: str) -> None:
@@ -64,8 +66,11 @@ def write_environment(packages: Iterable[Package], path: Path, *, python: str) -
 
     Raises `PackError`.
     """
+    if not python.isprintable():
+        # It is a line of a file of settings, and of a script.
+        raise PackError(f"{python!r:.200} is not the path of a Python: it has control characters")
     minor = this_minor()
-    launcher = _LAUNCHER.format(minor=minor, base=python)
+    launcher = _LAUNCHER.format(minor=minor, base=shlex.quote(python))
     settings = (
         f"home = {Path(python).parent}\ninclude-system-site-packages = false\nversion = {platform.python_version()}\n"
     )
@@ -82,7 +87,7 @@ def write_environment(packages: Iterable[Package], path: Path, *, python: str) -
         archive.addfile(link)
         for file in _files(packages):
             _add(archive, f"lib/python{minor}/site-packages/{file.name}", file.read())
-    _check_size(path)
+            _check_size(raw.tell())
 
 
 def _add(archive: tarfile.TarFile, name: str, data: bytes, *, mode: int = 0o644) -> None:
@@ -101,7 +106,8 @@ def _files(packages: Iterable[Package]) -> Iterator[PackedFile]:
                 yield file
 
 
-def _check_size(path: Path) -> None:
-    problem = PACK_BYTES.problem(path.stat().st_size)
+def _check_size(size: int) -> None:
+    """Called after each file: what is too large is not written to its end."""
+    problem = PACK_BYTES.problem(size)
     if problem is not None:
         raise PackError(f"the archive for executors is too large: {problem}")

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Final
 
 from arroyo_core.errors import SetupError
+
+#: User and password of a URL: builders name the index that they ask, as their settings have it.
+_CREDENTIALS: Final = re.compile(r"(?<=://)[^/@\s]+@")
 
 
 def build_wheel(project: Path, into: Path) -> Path:
@@ -20,7 +25,7 @@ def build_wheel(project: Path, into: Path) -> Path:
         found = sorted(into.glob("*.whl"))
         if done.returncode == 0 and found:
             return found[0]
-        said = (done.stderr or done.stdout).strip()[-1000:]
+        said = _CREDENTIALS.sub("", done.stderr or done.stdout).strip()[-1000:]
     raise SetupError(
         f"the project {project} is installed as editable, and its wheel cannot be built: {said}\n"
         "install it from a wheel, or install uv and what builds it"

@@ -25,6 +25,10 @@ from arroyo_pack.building import build_wheel
 PROVIDED: Final = frozenset({"py4j", "pyspark", "pyspark-client"})
 
 _BINARY = (".so", ".pyd", ".dylib", ".dll")
+#: What installers note about this machine: where a distribution came from, which may have a token in it.
+_OF_THIS_MACHINE: Final = frozenset({"direct_url.json", "uv_cache.json", "uv_build.json"})
+#: Secrets of whoever works on a project, which a builder of wheels takes for data of it; lower case.
+_PRIVATE: Final = frozenset({".env", ".git-credentials", ".netrc", ".npmrc", ".pgpass", ".pypirc", "pip.conf"})
 #: Folders of a project that are no part of what is installed.
 _UNPUBLISHED = {"__pycache__", "build", "dist", "node_modules"}
 
@@ -62,7 +66,7 @@ class Package:
         """All that is to be copied, by name. Raises `PackError` where the metadata does not tell."""
         project = _editable_folder(self._found)
         found = _built_files(project) if project is not None else _installed_files(self._found)
-        return iter(sorted(found, key=lambda file: file.name))
+        return iter(sorted((file for file in found if not _stays_here(file.name)), key=lambda file: file.name))
 
 
 def closure(names: Iterable[str]) -> list[Package]:
@@ -130,6 +134,12 @@ def _package(found: Distribution, specifiers: Sequence[str]) -> Package:
     )
 
 
+def _stays_here(name: str) -> bool:
+    """Whether a file is of this machine or its user, whoever listed it."""
+    last = PurePosixPath(name).name.casefold()
+    return last in _OF_THIS_MACHINE or last in _PRIVATE or last.startswith(".env.")
+
+
 def _is_compiled(name: str) -> bool:
     return name.endswith(_BINARY) or ".so." in PurePosixPath(name).name
 
@@ -166,6 +176,9 @@ def _built_files(project: Path) -> list[PackedFile]:
         zipfile.ZipFile(build_wheel(project, Path(folder))) as wheel,
     ):
         names = [name for name in wheel.namelist() if not name.endswith("/")]
+        for name in names:
+            if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+                raise PackError(f"the wheel of {project} cannot be packed: {name!r:.200} would be outside of it")
         return [PackedFile(name, _constant(wheel.read(name))) for name in names]
 
 

@@ -15,7 +15,7 @@ from arroyo_pack.cache import cached
 from arroyo_pack.packages import Package, closure
 
 #: Of what is in archives, and how: other code makes others.
-_FORMAT = 1
+_FORMAT = 2
 _PANDAS = "pandas"
 
 
