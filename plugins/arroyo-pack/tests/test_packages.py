@@ -246,7 +246,7 @@ def test_what_a_builder_says_of_its_index_has_no_password(tmp_path, monkeypatch)
         return subprocess.CompletedProcess(command, 1, stdout="", stderr=said)
 
     monkeypatch.setattr(building.subprocess, "run", refused)
-    with pytest.raises(SetupError, match="https://index.acme.example/simple") as raised:
+    with pytest.raises(SetupError, match=r"https://index\.acme\.example/simple") as raised:
         building.build_wheel(tmp_path, tmp_path)
     assert "s3cr3t" not in str(raised.value)
 

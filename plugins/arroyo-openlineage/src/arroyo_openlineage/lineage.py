@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import Any, Self
 
 import pyarrow as pa
-from openlineage.client import OpenLineageClient
 from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
 from openlineage.client.generated.error_message_run import ErrorMessageRunFacet
 from openlineage.client.generated.job_type_job import JobTypeJobFacet
@@ -23,17 +22,21 @@ from openlineage.client.uuid import generate_new_uuid
 
 from arroyo_core.api import Dataset
 from arroyo_core.cli.observers import Observer
+from arroyo_core.errors import ArroyoError, DataError, OperatorError, UdfError
 from arroyo_core.pipeline.plan import Node, Plan
 from arroyo_core.plugin import installed_plugins
 from arroyo_core.runtime.assembly import construct
 from arroyo_core.runtime.pinned_udfs import plugins_for
 from arroyo_core.runtime.results import EpochResult, JobResult
+from arroyo_openlineage.client import open_client, without_secrets
 from arroyo_openlineage.sending import Sender, logger
 
 #: How often a job that runs for long says so.
 PERIOD_S = 60.0
 NAMESPACE = "arroyo"
 NAMESPACE_VARIABLE = "OPENLINEAGE_NAMESPACE"
+_REST = "the log of the job has its message"
+_MAX_MESSAGE = 2_000
 PRODUCER = "https://pypi.org/project/arroyo-openlineage"
 
 
@@ -66,8 +69,7 @@ class Lineage(Observer):
         self._plans = {plan.job_id: plan for plan in plans}
         self._namespace = namespace or os.environ.get(NAMESPACE_VARIABLE) or NAMESPACE
         if client is None:
-            config = {"transport": {"type": "http", "url": url}} if url else None
-            client = OpenLineageClient(config=config)
+            client = open_client(url)
         self._sender = Sender(client)
         self._running: dict[str, _Running] = {}
 
@@ -119,7 +121,7 @@ class Lineage(Observer):
             )
         }
         if running.error is not None:
-            facets["errorMessage"] = ErrorMessageRunFacet(message=str(running.error), programmingLanguage="PYTHON")
+            facets["errorMessage"] = ErrorMessageRunFacet(message=_told(running.error), programmingLanguage="PYTHON")
         job_facets: dict[str, Any] = {
             "jobType": JobTypeJobFacet(processingType="STREAMING", integration="ARROYO", jobType="PIPELINE")
         }
@@ -149,6 +151,16 @@ class Lineage(Observer):
                 outputs=outputs,
             )
         )
+
+
+def _told(error: BaseException) -> str:
+    """What a catalogue is told of an error. Messages of operators quote rows, which are none of its business."""
+    if isinstance(error, OperatorError):
+        where = f"operator {error.operator_id!r}, subtask {error.subtask}, epoch {error.epoch}"
+        return f"{where}: {error.cause_kind or 'failed'}; {_REST}"
+    if isinstance(error, DataError | UdfError) or not isinstance(error, ArroyoError):
+        return f"{type(error).__name__}; {_REST}"
+    return without_secrets(str(error))[:_MAX_MESSAGE]
 
 
 def _datasets(plan: Plan) -> dict[str, Sequence[Dataset]]:

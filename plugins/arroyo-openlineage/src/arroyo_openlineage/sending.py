@@ -7,6 +7,8 @@ import queue
 import threading
 from typing import Any
 
+from arroyo_openlineage.client import without_secrets
+
 logger = logging.getLogger("arroyo_core.openlineage")
 
 #: Events that wait; beyond that they are dropped, and said so.
@@ -46,7 +48,7 @@ class Sender:
             try:
                 self._client.emit(event)
             except Exception as error:
-                self._warn(f"an event could not be sent: {type(error).__name__}: {error}")
+                self._warn(f"an event could not be sent: {type(error).__name__}: {without_secrets(str(error))}")
 
     def _warn(self, text: str) -> None:
         if not self._has_warned:
