@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 import struct
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 from uuid import UUID
 
 from arroyo_core.errors import DataError
 from arroyo_mysql.cdc import binlog_types as types
 from arroyo_mysql.cdc.binlog_types import BinlogColumn, Read
 from arroyo_mysql.cdc.charsets import decoder_of, is_utf8
+from arroyo_mysql.limits import EVENT_BYTES
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 HEADER_BYTES = 19
 _XID = re.compile(r"x'[0-9a-f]*',x'[0-9a-f]*',\d+", re.IGNORECASE)
@@ -40,6 +45,19 @@ _CATALOG_STATUS, _CHARSET_STATUS = 6, 4
 
 class EventError(DataError):
     """A log that cannot be understood: damaged, or of a server that writes it otherwise."""
+
+
+def _of_event(read: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Makes what is raised for bytes that end too early, or say what they cannot, an `EventError`."""
+
+    @functools.wraps(read)
+    def checked(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        try:
+            return read(*args, **kwargs)
+        except (IndexError, KeyError, ValueError, struct.error) as error:
+            raise EventError(f"the binlog has an event that cannot be read: {error}") from error
+
+    return checked
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,21 +113,25 @@ def read_event(data: bytes) -> Event:
     return Event(code, server_id, end, flags, data[HEADER_BYTES:])
 
 
+@_of_event
 def read_rotate(body: bytes) -> tuple[str, int]:
     """The file that comes next, and where in it."""
     return body[8:].decode(), struct.unpack_from("<Q", body)[0]
 
 
+@_of_event
 def read_mariadb_gtid(event: Event) -> MariadbGtid:
     number, domain, flags = struct.unpack_from("<QIB", event.body)
     return MariadbGtid(f"{domain}-{event.server_id}-{number}", bool(flags & 1), bool(flags & 0xC0))
 
 
+@_of_event
 def read_mysql_gtid(event: Event) -> str:
     number = struct.unpack_from("<q", event.body, 17)[0]
     return f"{UUID(bytes=event.body[1:17])}:{number}"
 
 
+@_of_event
 def read_query(event: Event, charsets: Mapping[int, str]) -> Query:
     """`charsets` are those of collations, by their numbers."""
     _, _, schema_size, _, status_size = struct.unpack_from("<IIBHH", event.body)
@@ -143,6 +165,7 @@ def _client_collation(status: bytes) -> int | None:
     return None
 
 
+@_of_event
 def read_prepared(event: Event) -> set[str]:
     """The XA transaction that is prepared, as statements write it; none where it is committed at once."""
     is_one_phase, number, size, branch = struct.unpack_from("<?III", event.body)
@@ -156,6 +179,7 @@ def find_xid(statement: str) -> str:
     return found[0].lower() if found else statement
 
 
+@_of_event
 def read_table_name(body: bytes) -> tuple[int, str, str]:
     """The number that rows have, the database and the table."""
     table_id = int.from_bytes(body[:6], "little")
@@ -165,6 +189,7 @@ def read_table_name(body: bytes) -> tuple[int, str, str]:
     return table_id, schema, body[at + 1 : at + 1 + body[at]].decode()
 
 
+@_of_event
 def read_table_map(body: bytes, *, is_mariadb: bool) -> TableMap:
     """What is said of a table; the flavours differ in which columns have a collation."""
     table_id, schema, table = read_table_name(body)
@@ -292,7 +317,20 @@ def _inflate(data: bytes) -> bytes:
     """What MariaDB has compressed: a byte that says how long the length is, the length, and the rest."""
     if not data or data[0] & 0xF0 != 0x80:
         raise EventError("the binlog has an event that is compressed in a way that is not known")
-    return zlib.decompress(data[1 + (data[0] & 7) :])
+    at = 1 + (data[0] & 7)
+    size = int.from_bytes(data[1:at], "big")
+    problem = EVENT_BYTES.problem(size)
+    if problem is not None:
+        raise EventError(f"the binlog has an event that is too large: {problem}")
+    unpacking = zlib.decompressobj()
+    try:
+        # No more than it says, and one byte that shows that there is more.
+        found = unpacking.decompress(data[at:], size + 1)
+    except zlib.error as error:
+        raise EventError(f"the binlog has an event that cannot be unpacked: {error}") from error
+    if len(found) != size:
+        raise EventError(f"the binlog has an event that unpacks to another size than the {size} bytes that it says")
+    return found
 
 
 def rows_table(body: bytes) -> int:
@@ -308,6 +346,7 @@ class RowReader:
         self._readers = list(readers)
         self._chosen = list(chosen)
 
+    @_of_event
     def read(self, event: Event) -> list[tuple[Any, ...]]:
         """The rows, one after the other; of updates in pairs, before and after."""
         kind = ROW_KINDS[event.code]
@@ -317,6 +356,9 @@ class RowReader:
         count, at = read_length(body, at)
         if count != len(self._readers):
             raise EventError(f"the binlog has a row of {count} columns in a table of {len(self._readers)}")
+        if not count:
+            # A row of no columns has no bytes, and would never end.
+            raise EventError("the binlog has rows of a table without columns")
         size = (count + 7) // 8
         images = 2 if kind == UPDATE else 1
         for _ in range(images):
@@ -329,21 +371,18 @@ class RowReader:
 
     def _read_rows(self, data: bytes, null_bytes: int) -> list[tuple[Any, ...]]:
         readers, chosen, rows, at, end = self._readers, self._chosen, [], 0, len(data)
-        try:
-            while at < end:
-                nulls = int.from_bytes(data[at : at + null_bytes], "little")
-                at += null_bytes
-                values: list[Any] = []
-                for read in readers:
-                    if nulls & 1:
-                        values.append(None)
-                    else:
-                        value, at = read(data, at)
-                        values.append(value)
-                    nulls >>= 1
-                rows.append(tuple([values[place] for place in chosen]))
-        except (IndexError, struct.error) as error:
-            raise EventError(f"the binlog has a row that ends too early: {error}") from error
+        while at < end:
+            nulls = int.from_bytes(data[at : at + null_bytes], "little")
+            at += null_bytes
+            values: list[Any] = []
+            for read in readers:
+                if nulls & 1:
+                    values.append(None)
+                else:
+                    value, at = read(data, at)
+                    values.append(value)
+                nulls >>= 1
+            rows.append(tuple([values[place] for place in chosen]))
         if at != end:
             raise EventError("the binlog has a row that is longer than its event")
         return rows

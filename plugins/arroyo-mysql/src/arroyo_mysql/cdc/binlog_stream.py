@@ -9,10 +9,20 @@ from collections.abc import Callable
 from uuid import UUID
 
 from arroyo_core.errors import ArroyoError, ConfigError, ExternalError
-from arroyo_mysql.cdc.binlog_events import FORMAT, GTID_LIST, PREVIOUS_GTIDS, ROTATE, Event, read_event
+from arroyo_mysql.cdc.binlog_events import (
+    FORMAT,
+    GTID_LIST,
+    HEADER_BYTES,
+    PREVIOUS_GTIDS,
+    ROTATE,
+    Event,
+    EventError,
+    read_event,
+)
 from arroyo_mysql.cdc.places import MysqlGtids, Place
 from arroyo_mysql.connection import Server, Session
 from arroyo_mysql.errors import error_number
+from arroyo_mysql.limits import EVENT_BYTES
 from arroyo_mysql.names import text_literal
 
 _DUMP, _DUMP_GTID = 0x12, 0x1E
@@ -120,6 +130,7 @@ class BinlogStream:
             if len(data) - at < 4 + size:
                 break
             self._parts.append(bytes(data[at + 4 : at + 4 + size]))
+            self._check_size()
             at += 4 + size
             if size < _WHOLE_PACKET:
                 self._begin = at
@@ -129,6 +140,11 @@ class BinlogStream:
             del data[:at]
             self._begin = 0
         return None
+
+    def _check_size(self) -> None:
+        problem = EVENT_BYTES.problem(sum(map(len, self._parts)))
+        if problem is not None:
+            raise EventError(f"{self._doing}: an event is too large: {problem}")
 
     def _fill(self, seconds: float) -> bool:
         """Take what has come, at most so much later; whether there was something."""
@@ -152,6 +168,8 @@ class BinlogStream:
         if packet[:1] != b"\0":
             raise ExternalError(f"{self._doing}: the server has ended the stream")
         data = packet[1:]
+        if len(data) < HEADER_BYTES:
+            raise EventError(f"{self._doing}: an event has {len(data)} bytes")
         if data[4] not in _HEADS:
             self._patience = SILENCE_SECONDS
         if data[4] == FORMAT:
