@@ -173,23 +173,24 @@ def _open(
     if warehouse:
         given["warehouse"] = warehouse
     if kind == REST:
-        from pyiceberg.catalog.rest import RestCatalog
+        from arroyo_iceberg.guarded import GuardedRestCatalog
 
         # Where it is by default; the library warns of a default of its own.
         given.setdefault("oauth2-server-uri", f"{uri.rstrip('/')}/v1/oauth/tokens")
-        return RestCatalog(name, uri=uri, **given)
-    from pyiceberg.catalog.sql import SqlCatalog
+        return GuardedRestCatalog(name, uri=uri, **given)
     from sqlalchemy import NullPool, create_engine
     from sqlalchemy.exc import DBAPIError
+
+    from arroyo_iceberg.guarded import GuardedSqlCatalog
 
     uri = _with_password(uri, password)
     if uri.startswith("sqlite:") and "timeout=" not in uri:
         uri += f"{'&' if '?' in uri else '?'}timeout={_SQLITE_SECONDS}"
     try:
-        catalog = SqlCatalog(name, uri=uri, **given)
+        catalog = GuardedSqlCatalog(name, uri=uri, **given)
     except DBAPIError:
         # Another process may have made the same tables at the same time.
-        catalog = SqlCatalog(name, uri=uri, **given)
+        catalog = GuardedSqlCatalog(name, uri=uri, **given)
     if not uri.startswith("sqlite:"):
         # A server need not keep connections for a catalog that is asked once in an epoch.
         catalog.engine.dispose()

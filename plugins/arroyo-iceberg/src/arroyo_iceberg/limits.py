@@ -13,6 +13,9 @@ MANIFEST_BYTES = Limit(
 KEYS_BYTES = Limit(
     "ARROYO_MAX_ICEBERG_KEYS_BYTES", 4 * 2**30, "in the keys that a subtask deletes in an epoch, unpacked", True
 )
+ANSWER_BYTES = Limit(
+    "ARROYO_MAX_ICEBERG_ANSWER_BYTES", 256 * 2**20, "in an answer of an Iceberg REST catalog, unpacked", True
+)
 
 #: In the order of docs/limits.md, which is held against it.
-LIMITS = (METADATA_BYTES, MANIFEST_BYTES, KEYS_BYTES)
+LIMITS = (METADATA_BYTES, MANIFEST_BYTES, KEYS_BYTES, ANSWER_BYTES)
