@@ -152,7 +152,7 @@ def _fail(error: Exception, args: argparse.Namespace) -> int:
 
 def _fail_below(heading: str, error: Exception, args: argparse.Namespace) -> int:
     if _log_format(args) is not LogFormat.JSON:
-        print(f"\n{heading}", file=sys.stderr)
+        print(visible(f"\n{heading}"), file=sys.stderr)
     return _fail(error, args)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from arroyo_core.api.policy import ROOTS_VARIABLE, current_policy
+from arroyo_core.api.visible import visible
 from arroyo_core.cli.arguments import parallelism
 from arroyo_core.cli.confined.policies import UNTRUSTED_VARIABLE
 from arroyo_core.cli.diagnostics import give_text
@@ -185,7 +186,9 @@ def write_output(data: str | bytes, path: str | None) -> None:
         sys.stdout.buffer.write(data.encode() if isinstance(data, str) else data)
         return
     if path is None:
-        print(data.decode() if isinstance(data, bytes) else data, end="")
+        text = data.decode() if isinstance(data, bytes) else data
+        # A file or another program gets it as it is.
+        print(visible(text) if sys.stdout.isatty() else text, end="")
         return
     try:
         Path(path).write_bytes(data.encode() if isinstance(data, str) else data)

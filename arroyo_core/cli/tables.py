@@ -24,9 +24,12 @@ def print_rows(
     """A table with a heading, as wide as its values; the columns `right` end at the right.
 
     On a terminal the heading is bold, and cells are folded where the table is too wide. Elsewhere a row is a line.
-    What a terminal would obey, and line ends, are written out in cells.
+    What a terminal would obey, and line ends, are written out.
     """
     out = file or sys.stdout
+    # The columns of a table may be those of a file.
+    right = {visible(name, is_one_line=True) for name in right}
+    columns = [visible(name, is_one_line=True) for name in columns]
     texts = [[visible(str(value), is_one_line=True) for value in row] for row in rows]
     if is_terminal(out) and len(texts) <= _MAX_STYLED_ROWS:
         _print_styled(columns, texts, out, right)

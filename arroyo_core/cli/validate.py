@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 
+from arroyo_core.api.visible import visible
 from arroyo_core.cli.commands import CommandGroup, Commands
 from arroyo_core.cli.diagnostics import mistake_json, print_mistake
 from arroyo_core.cli.exits import MISTAKE, OK
@@ -55,7 +56,7 @@ def validate(args: argparse.Namespace) -> int:
                 _show(file, invalid, is_debug=args.debug)
         else:
             if args.format != JSON:
-                print(f"{file}: valid ({size})")
+                print(visible(f"{file}: valid ({size})"))
     if args.format == JSON:
         print(json.dumps([mistake_json(error) for error in mistakes], indent=2))
     return MISTAKE if mistakes else OK
@@ -72,7 +73,7 @@ def _check(file: str, args: argparse.Namespace) -> str:
 def _show(file: str, invalid: InvalidPipelineError, *, is_debug: bool) -> None:
     for error in invalid.errors:
         print_mistake(error, is_debug=is_debug)
-    print(f"{file}: {count(len(invalid.errors), 'mistake')}", file=sys.stderr)
+    print(visible(f"{file}: {count(len(invalid.errors), 'mistake')}"), file=sys.stderr)
 
 
 def _size(plan: Plan) -> str:

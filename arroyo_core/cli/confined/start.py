@@ -17,6 +17,7 @@ from typing import IO
 
 from arroyo_core.api.limits import LIMITS, PREFIX, UNTRUSTED_MEMORY, UNTRUSTED_SECONDS
 from arroyo_core.api.policy import ROOTS_VARIABLE
+from arroyo_core.api.visible import visible
 from arroyo_core.cli.confined.policies import UNTRUSTED_VARIABLE, planned_files, seconds_for
 from arroyo_core.cli.diagnostics import mistake_json
 from arroyo_core.cli.exits import MISTAKE
@@ -100,8 +101,9 @@ def _give(source: IO[bytes], target: IO[str]) -> None:
     source.seek(0)
     target.flush()
     binary = getattr(target, "buffer", None)
-    if binary is None:
-        target.write(source.read().decode(errors="replace"))
+    if binary is None or target.isatty():
+        text = source.read().decode(errors="replace")
+        target.write(visible(text) if target.isatty() else text)
         return
     shutil.copyfileobj(source, binary)
     binary.flush()

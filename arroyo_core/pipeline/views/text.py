@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from arroyo_core.api import ArroyoSchema
 from arroyo_core.api.units import format_bytes, format_duration_us
+from arroyo_core.api.visible import visible
 from arroyo_core.pipeline.guarantees import end_to_end, weaknesses
 from arroyo_core.pipeline.plan import Chain, Node, Plan, Routing, UdfPin
 from arroyo_core.pipeline.planner import PlannedPipeline
@@ -17,7 +18,7 @@ def render_text(pipeline: PlannedPipeline) -> str:
     blocks += ["\n".join(_node(node, pipeline)) for node in plan.nodes.values()]
     blocks.append("Execution")
     blocks += ["\n".join(_wave(wave, pipeline)) for wave in range(plan.wave_count)]
-    return "\n\n".join(blocks) + "\n"
+    return visible("\n\n".join(blocks) + "\n")
 
 
 def _heading(pipeline: PlannedPipeline) -> list[str]:

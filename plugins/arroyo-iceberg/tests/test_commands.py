@@ -85,6 +85,18 @@ def test_files_of_nobody_are_found_and_deleted_when_it_is_said(pipeline, sink, c
     assert shown(capsys, "iceberg", "orphans", pipeline, "out", "--older-than", "0s") == []
 
 
+@pytest.mark.parametrize("name", ["write.data.path", "write.metadata.path"])
+@pytest.mark.parametrize("place", ["{}/of others", "file://{}/of others", "{}/warehouse/shop/rows/../../../of others"])
+def test_files_of_others_are_not_deleted_whatever_the_table_says(pipeline, sink, capsys, tmp_path, name, place):
+    (tmp_path / "of others").mkdir()
+    (tmp_path / "of others/thesis.txt").write_text("years of work")
+    with load_table(tmp_path, "shop.rows").transaction() as change:
+        change.set_properties({name: place.format(tmp_path)})
+    assert main(["iceberg", "orphans", pipeline, "out", "--older-than", "0s", "--yes"]) != 0
+    assert "others may have files there, and none are deleted" in capsys.readouterr().err
+    assert (tmp_path / "of others/thesis.txt").read_text() == "years of work"
+
+
 def test_files_of_expired_snapshots_are_of_nobody(pipeline, tmp_path, capsys):
     with Sink(SCHEMA, folder=tmp_path, mode="merge", keys=["counter"]) as sink:
         for _ in range(3):

@@ -108,7 +108,14 @@ class Rest:
                 self.end_headers()
                 self.wfile.write(data)
 
-            do_GET = do_POST = do_HEAD = answer
+            def do_GET(self) -> None:
+                self.answer()
+
+            def do_POST(self) -> None:
+                self.answer()
+
+            def do_HEAD(self) -> None:
+                self.answer()
 
             def log_message(self, format: str, *args: object) -> None:
                 return
@@ -185,3 +192,19 @@ def test_an_answer_that_is_too_large_is_not_read(
     monkeypatch.setenv("ARROYO_MAX_ICEBERG_ANSWER_BYTES", "2MiB")
     with pytest.raises(DataError, match=r"too much: .*ARROYO_MAX_ICEBERG_ANSWER_BYTES"):
         settings(type="rest", uri=rest.uri, token="t0ken").open()
+
+
+@pytest.mark.parametrize("name", ["location", "write.data.path", "write.metadata.path"])
+def test_a_table_elsewhere_has_no_place_on_this_host(rest: Rest, ran: Path, tmp_path: Path, name: str) -> None:
+    table = table_with(tmp_path, {}).load(NAME)
+    metadata = json.loads(table.metadata.model_dump_json())
+    metadata["location"] = "s3://bucket/shop/rows"
+    (metadata if name == "location" else metadata["properties"])[name] = "file:///home/somebody"
+    rest.answers["/v1/config"] = {"defaults": {}, "overrides": {}}
+    rest.answers["/v1/namespaces/shop/tables/rows"] = {
+        "metadata-location": "s3://bucket/shop/rows/metadata/1.metadata.json",
+        "metadata": metadata,
+        "config": {},
+    }
+    with pytest.raises(DataError, match="names 'file:///home/somebody', a file of this host"):
+        settings(type="rest", uri=rest.uri, token="t0ken").load(NAME)

@@ -126,7 +126,7 @@ def test_a_file_of_this_host_is_not_sent(rogues: Any, tmp_path: Path) -> None:
     server = server_at(rogue)
     with (
         closing(server.connect()) as session,
-        pytest.raises(ConfigError, match="cannot read: .*LOAD_LOCAL"),
+        pytest.raises(ConfigError, match=r"cannot read: .*LOAD_LOCAL"),
         server.translating("cannot read"),
     ):
         session.execute("select 1")

@@ -275,9 +275,9 @@ def _say_what_would_be(replayer: Replayer, selection: Selection, args: argparse.
         replay = replayer.check(route, files)
         letters = sum(file.letters for file in files)
         path = " -> ".join(found.id for found in replay.nodes)
-        print(f"would replay {letters} letters of {node!r} through {path}")
+        print(visible(f"would replay {letters} letters of {node!r} through {path}"))
         for warning in replay.warnings:
-            print(f"warning: {warning}")
+            print(visible(f"warning: {warning}"))
     return OK
 
 

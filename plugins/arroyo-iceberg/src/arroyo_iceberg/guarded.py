@@ -17,6 +17,7 @@ from requests.adapters import HTTPAdapter
 
 from arroyo_core.errors import DataError
 from arroyo_iceberg.limits import ANSWER_BYTES
+from arroyo_iceberg.reading import check_place
 
 if TYPE_CHECKING:
     from pyiceberg.catalog.rest import TableResponse
@@ -118,8 +119,13 @@ class _LimitedAdapter(HTTPAdapter):
 
 
 def _checked(table: Table, given: Any) -> Table:
-    """The library runs that code when it commits."""
-    named = table.metadata.properties.get(_LOCATIONS)
+    """The library runs that code when it commits, and writes where the table says."""
+    properties = table.metadata.properties
+    for place in (table.metadata.location, properties.get("write.data.path"), properties.get("write.metadata.path")):
+        # The catalog has said where the metadata are, and whoever writes these the rest.
+        if place:
+            check_place(place, table.metadata_location)
+    named = properties.get(_LOCATIONS)
     if named is not None and named != given.get(_LOCATIONS):
         name = ".".join(table.name())
         raise DataError(

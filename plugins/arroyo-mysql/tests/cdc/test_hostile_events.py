@@ -109,8 +109,7 @@ def test_an_event_in_packets_without_end_is_given_up(monkeypatch: pytest.MonkeyP
     endless = (b"\x08\0\0\0" + bytes(8)) * 1_000
     stream = make_stream(monkeypatch, endless, 4096)
     with pytest.raises(EventError, match="too large"):
-        while stream.receive(lambda each: True, seconds=0.01):
-            pass
+        stream.receive(lambda each: True, seconds=1)
 
 
 @pytest.mark.parametrize("size", [0, 1, 5, 18])

@@ -248,3 +248,16 @@ class TestTerminal:
         assert "upper" in self.completed(session, "SELECT upp")
         assert self.completed(session, "\\t") == ["\\timing"]
         assert self.completed(session, "\\d bi") == ["bids"]
+
+
+def test_a_file_of_somebody_else_does_not_command_the_terminal(tmp_path, capsys):
+    hostile = "\x1b]0;owned\x07\x9b31m\u202ename"
+    (tmp_path / "rows.csv").write_text(f"{hostile},n\n{hostile},1\n", encoding="utf-8")
+    shell = Shell(Session(installed_plugins(), {}))
+    table = f"CREATE TABLE t WITH (connector = 'filesystem', path = '{tmp_path}/rows.csv', format = 'csv');"
+    assert shell.run(f"{table} SELECT * FROM t;") == 0
+    assert shell.run("\\d t") == 0
+    assert shell.run("SELECT nothing FROM t;") != 0
+    out, errors = capsys.readouterr()
+    assert out.count("owned") == 3
+    assert not set("\x1b\x07\x9b\u202e") & set(out + errors)

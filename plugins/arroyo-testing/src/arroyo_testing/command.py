@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from arroyo_core.api.visible import visible
 from arroyo_core.cli.commands import CommandGroup, Commands
 from arroyo_core.cli.exits import FAILURE, OK
 from arroyo_core.cli.options import (
@@ -254,7 +255,7 @@ def _nothing_found(args: argparse.Namespace) -> str:
 def _say(args: argparse.Namespace, text: str) -> None:
     """For people, while the tests run."""
     if args.format == TEXT:
-        print(text, flush=True)
+        print(visible(text), flush=True)
 
 
 def _indented(text: str) -> str:

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from arroyo_core.api.visible import visible
 from arroyo_core.cli.commands import CommandGroup, Commands
 from arroyo_core.cli.diagnostics import print_mistake
 from arroyo_core.cli.exits import MISTAKE, OK
@@ -77,14 +78,14 @@ def _format_file(file: str, args: argparse.Namespace) -> bool:
     if args.diff and is_changed:
         sys.stdout.writelines(_diff(shown, text or "", formatted))
     if args.check and is_changed:
-        print(f"would change {shown}", file=sys.stderr)
+        print(visible(f"would change {shown}"), file=sys.stderr)
     if args.check or args.diff:
         return is_changed
     if file == _STDIN:
         sys.stdout.write(formatted)
     elif is_changed:
         _replace(Path(file), formatted.encode())
-        print(f"changed {file}", file=sys.stderr)
+        print(visible(f"changed {file}"), file=sys.stderr)
     return is_changed
 
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from arroyo_core.api.visible import visible
 from arroyo_core.cli.arguments import checkpoint
 from arroyo_core.cli.commands import CommandGroup, Commands
 from arroyo_core.cli.exits import OK
@@ -74,7 +75,8 @@ def graph(args: argparse.Namespace) -> int:
         annotations = annotate_checkpoint(found, pipeline.plan)
         others = unknown_nodes(found, pipeline.plan)
         if others:
-            print(f"not drawn, because the pipeline does not have them any more: {', '.join(others)}", file=sys.stderr)
+            names = visible(", ".join(others))
+            print(f"not drawn, because the pipeline does not have them any more: {names}", file=sys.stderr)
     write_output(draw(pipeline, annotations), args.output)
     return OK
 

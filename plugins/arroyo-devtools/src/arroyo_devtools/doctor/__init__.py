@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
 
+from arroyo_core.api.visible import visible
 from arroyo_core.cli.commands import CommandGroup, Commands
 from arroyo_core.cli.exits import FAILURE, OK
 from arroyo_core.cli.options import JSON, TEXT, add_format, add_planning, add_spark, planning, spark_conf
@@ -46,9 +47,9 @@ def doctor(args: argparse.Namespace) -> int:
 
 
 def print_finding(finding: Finding) -> None:
-    print(f"{finding.level:<{_WIDTH}}{finding.check}: {finding.message}", flush=True)
+    print(visible(f"{finding.level:<{_WIDTH}}{finding.check}: {finding.message}"), flush=True)
     if finding.fix:
-        print(f"{'':<{_WIDTH}}-> {finding.fix}", flush=True)
+        print(visible(f"{'':<{_WIDTH}}-> {finding.fix}"), flush=True)
 
 
 def _examine(args: argparse.Namespace) -> Iterator[Finding]:

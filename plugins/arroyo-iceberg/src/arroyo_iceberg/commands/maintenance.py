@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import posixpath
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from arroyo_core.api.urls import redact_url
 from arroyo_core.cli.exits import OK
 from arroyo_core.cli.options import JSON, planning
 from arroyo_core.cli.tables import print_rows
@@ -107,9 +109,27 @@ def _open(args: argparse.Namespace) -> Table:
 
 
 def _places(table: Table) -> list[str]:
-    """The folders that files of the table are in."""
+    """The folders that files of the table are in; raises `ConfigError` for those of others.
+
+    Whoever writes to the table says where they are; where the table is, its catalog has said.
+    """
     provider = table.location_provider()
-    return sorted({provider.data_path.rstrip("/"), provider.metadata_path.rstrip("/")})
+    root = _plain(posixpath.dirname(posixpath.dirname(table.metadata_location)))
+    places = sorted({provider.data_path.rstrip("/"), provider.metadata_path.rstrip("/")})
+    for place in places:
+        plain = _plain(place)
+        if not plain.startswith(f"{root}/") or ".." in plain.split("/"):
+            raise ConfigError(
+                f"{'.'.join(table.name())} says that its files are in {redact_url(place)}, which is not below "
+                f"{redact_url(root)}, where its catalog has it: others may have files there, and none are deleted",
+                field="table",
+            )
+    return places
+
+
+def _plain(place: str) -> str:
+    """A place with one form for files of this host."""
+    return place.removeprefix("file://").rstrip("/")
 
 
 def _known_files(table: Table) -> Iterator[str]:

@@ -8,6 +8,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from arroyo_core.api.visible import visible
 from arroyo_core.cli.exits import OK
 from arroyo_core.cli.options import JSON, planning
 from arroyo_core.errors import SetupError
@@ -32,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
         raise PackError("--python goes with --as env: wheels run on the Python that executors have")
     made = pack(kind, [*_names(args), *args.more], python=args.python, tell=_tell)
     path = _copied(made.path, args.output) if args.output is not None else made.path
-    print(_as_json(made, path) if args.format == JSON else _as_text(made, path))
+    print(_as_json(made, path) if args.format == JSON else visible(_as_text(made, path)))
     return OK
 
 

@@ -87,7 +87,7 @@ class Shell:
 
     def _show(self, answer: Answer) -> None:
         if answer.rows is None:
-            print(answer.done)
+            print(visible(answer.done))
             return
         self._show_rows(answer.rows, is_stopped=answer.is_stopped)
 
@@ -141,7 +141,7 @@ class Shell:
             print_report(f"there is no table or view {name!r}{hint}", sys.stderr)
             return
         schema = session.schema_of(name)
-        rows = [[visible(each.name), sql_type(each.type), "" if each.nullable else "NOT NULL"] for each in schema]
+        rows = [[each.name, sql_type(each.type), "" if each.nullable else "NOT NULL"] for each in schema]
         print_rows(["column", "type", ""], rows)
 
     def _kind(self, name: str) -> str:
