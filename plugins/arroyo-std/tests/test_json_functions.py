@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from arroyo_std.json_functions import check_path
+from arroyo_std.json_functions import JSON_FUNCTIONS, check_path
 from arroyo_std.json_operators import PlainSql, plain_sql
 from arroyo_std.json_path import parse_path
 from arroyo_std.sql import CompiledExpressions, Expression, check_expressions
@@ -252,3 +252,30 @@ def test_any_text_is_a_path_or_an_error(parts):
         assert parse_path(path).find(DOCUMENT) is not None
     else:
         assert repr(path) in mistake
+
+
+DEEP = [
+    "[" * 100_000 + "]" * 100_000,
+    '{"a":' * 100_000 + "1" + "}" * 100_000,
+    '{"a":' * 100_000,
+    '{"b": ' + "[" * 100_000 + "]" * 100_000 + "}",
+]
+
+
+@pytest.mark.parametrize("name", JSON_FUNCTIONS)
+@pytest.mark.parametrize("text", DEEP, ids=["arrays", "objects", "cut", "beside"])
+def test_a_text_as_deep_as_its_sender_wants_does_not_fail_the_job(name: str, text: str) -> None:
+    function = JSON_FUNCTIONS[name]
+    place = {"path": "$.a", "key": "a", "": None}[function.place]
+    texts = pa.array([text, '{"a": 1}'])
+    found = function.evaluate(texts, None if place is None else pa.array([place, place]))
+    alone = function.evaluate(texts[1:], None if place is None else pa.array([place]))
+    assert found[1] == alone[0]
+
+
+def test_paths_that_find_more_than_there_is_are_refused() -> None:
+    assert parse_path("$" + "..*" * 3).find("[[[1]]]")
+    with pytest.raises(ValueError, match=r"has 4 times '\.\.', and at most 3"):
+        parse_path("$" + "..*" * 4)
+    with pytest.raises(ValueError, match="has 101 steps, and at most 100"):
+        parse_path("$" + "[*]" * 101)

@@ -17,6 +17,11 @@ _SLICE = re.compile(r"(-?\d{1,18})?\s*:\s*(-?\d{1,18})?(?:\s*:\s*(-?\d{1,18})?)?
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 _ALLOWED = "names (.name, ['name']), elements ([0], [-1], [1:3]), all of them (.* or [*]) and descendants (..name)"
 
+#: Steps that look at all descendants: each more multiplies what is found by the depth of the text.
+_MOST_DEEP = 3
+#: As deep as values may be.
+_MOST_STEPS = 100
+
 
 class JsonPathError(ValueError):
     """A path that cannot be read: what is wrong, at which character, and what is allowed."""
@@ -60,6 +65,13 @@ def parse_path(text: str) -> JsonPath:
     while at < len(text):
         step, at = _parse_step(text, at)
         steps.append(step)
+    if len(steps) > _MOST_STEPS:
+        raise JsonPathError(
+            f"the JSON path {text[:100]!r} has {len(steps)} steps, and at most {_MOST_STEPS} are allowed"
+        )
+    deep = sum(each.is_deep for each in steps)
+    if deep > _MOST_DEEP:
+        raise JsonPathError(f"the JSON path {text[:100]!r} has {deep} times '..', and at most {_MOST_DEEP} are allowed")
     return JsonPath(steps)
 
 

@@ -21,6 +21,8 @@ _ARRAYS = msgspec.json.Decoder(list[msgspec.Raw])
 _VALUES = msgspec.json.Decoder()
 _RAW = msgspec.json.Decoder(msgspec.Raw)
 _BLANKS = " \t\r\n"
+#: Of a text that is not JSON, or is so deep that a parser gives up: both are NULL.
+_UNREADABLE = (msgspec.DecodeError, RecursionError)
 _SPACES = re.compile(rb"[ \t\r\n]")
 
 
@@ -46,7 +48,7 @@ def finder(key: str) -> Finder:
             return bytes(elements[index]) if elements is not None and is_there else None
         try:
             return bytes(decode(text).value) or None
-        except msgspec.DecodeError:
+        except _UNREADABLE:
             return None
 
     return find
@@ -74,7 +76,7 @@ def whole(text: str | bytes) -> Found:
     """The value of a whole text, without what is around it; None if it is not JSON."""
     try:
         return bytes(_RAW.decode(text)).strip(b" \t\r\n")
-    except msgspec.DecodeError:
+    except _UNREADABLE:
         return None
 
 
@@ -91,7 +93,7 @@ def text_of(value: bytes) -> str | None:
         return value[1:-1].decode()
     try:
         found: str = _VALUES.decode(value)
-    except msgspec.DecodeError:
+    except _UNREADABLE:
         return None
     return found
 
@@ -115,7 +117,7 @@ def descendants(value: bytes) -> Iterator[bytes]:
 def _decoded(decoder: msgspec.json.Decoder[Any], text: str | bytes) -> Any:
     try:
         return decoder.decode(text)
-    except msgspec.DecodeError:
+    except _UNREADABLE:
         return None
 
 

@@ -9,10 +9,11 @@ from enum import StrEnum
 
 from arroyo_mysql.names import TableName
 
+#: What has no end goes on to that of the statement: to look for it again from each place would take for ever.
 _TOKENS = re.compile(
-    r"""(?P<space>\s+|--[ \t][^\n]*|\#[^\n]*|/\*(?![!M]).*?\*/|/\*M?!\d*|\*/)
-    |(?P<name>`(?:[^`]|``)*`)
-    |(?P<text>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")
+    r"""(?P<space>\s+|--[ \t][^\n]*|\#[^\n]*|/\*(?![!M])(?:[^*]|\*(?!/))*+(?:\*/|\Z)|/\*M?!\d*|\*/)
+    |(?P<name>`(?:[^`]|``)*+(?:`|\Z))
+    |(?P<text>'(?:[^'\\]|\\.|'')*+(?:'|\\?\Z)|"(?:[^"\\]|\\.|"")*+(?:"|\\?\Z))
     |(?P<word>[\w$\u0080-\uffff]+)
     |(?P<mark>.)""",
     re.DOTALL | re.VERBOSE,
