@@ -17,17 +17,18 @@ from fsspec.implementations.local import LocalFileSystem
 
 from arroyo_core.api.policy import current_policy, local_path
 from arroyo_core.api.urls import absolute_url, redact_url
-from arroyo_core.errors import ConfigError, ExternalError
+from arroyo_core.errors import ConfigError, DataError, ExternalError
+from arroyo_delta.log_depth import LOG_FOLDER, check_log
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-LOG_FOLDER = "_delta_log"
 BUFFER_BYTES = 2**20
 #: Colours, which the library has in its messages.
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 #: How the library begins what a store says.
 _STORE_FAILURE = re.compile(r"Generic \S+ error")
+_PANIC = "PanicException"
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 #: With it a store without conditional writes lets two drivers write the same entry of the log.
 _UNSAFE_OPTIONS = ("aws_s3_allow_unsafe_rename", "allow_unsafe_rename")
@@ -53,12 +54,16 @@ class TableLocation:
         return f"{self.url.rstrip('/')}/{name}"
 
     def open(self, version: int | None = None) -> DeltaTable | None:
-        """The table as it is now, or in a version; None where there is none. Raises `ExternalError` in an outage."""
+        """The table as it is now, or in a version; None where there is none.
+
+        Raises `ExternalError` in an outage, and `DataError` for a log that would end the process.
+        """
         from deltalake import DeltaTable
         from deltalake.exceptions import TableNotFoundError
 
         if self.is_local and not Path(self.url, LOG_FOLDER).is_dir():
             return None
+        check_log(self.files(), self.place, version)
         with self.translating("cannot open"):
             try:
                 return DeltaTable(self.url, version=version, storage_options=dict(self.options) or None)
@@ -79,6 +84,11 @@ class TableLocation:
             raise
         except (DeltaError, OSError) as error:
             raise ExternalError(f"{what} the table {self.place}: {describe(error)}") from error
+        except BaseException as error:
+            # A panic of native code, which no handler of exceptions would catch.
+            if type(error).__name__ != _PANIC:
+                raise
+            raise DataError(f"{what} the table {self.place}: its library fails: {describe(error)}") from error
 
 
 class Files:
