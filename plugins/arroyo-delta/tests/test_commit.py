@@ -279,7 +279,7 @@ def test_what_others_write_while_a_commit_is_made_is_seen_by_it(tmp_path, mode, 
         def write_too() -> None:
             write_deltalake(str(sink.table), pa.Table.from_pylist([theirs], schema=SCHEMA), mode="append")
 
-        entry = 3
+        entry = 4
         with pytest.MonkeyPatch.context() as patch:
             calls.install(patch)
             calls.interrupt(entry, write_too)

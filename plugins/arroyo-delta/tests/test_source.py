@@ -14,11 +14,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from arroyo_delta import log_depth
+from arroyo_delta.location import make_location
 from arroyo_delta.source_settings import check_source, resolve_source
 from deltalake import DeltaTable, write_deltalake
 
 from arroyo_core.api.updating import UPDATING_META
-from arroyo_core.errors import ConfigError, OperatorError
+from arroyo_core.errors import ConfigError, DataError, OperatorError
 
 from .support.sources import Source, source_config
 
@@ -284,9 +286,13 @@ def test_what_a_log_of_others_says_is_checked(table, action, reason):
 
 
 def test_an_entry_that_is_too_large_is_refused(table, monkeypatch):
-    monkeypatch.setenv("ARROYO_MAX_DELTA_LOG_ENTRY_BYTES", "100")
-    with Source(table, start={"version": 0}) as source, pytest.raises(OperatorError, match="in one entry of the log"):
-        source.harness.run()
+    with Source(table, start={"version": 0}) as source:
+        monkeypatch.setenv("ARROYO_MAX_DELTA_LOG_ENTRY_BYTES", "100")
+        with pytest.raises(OperatorError, match="in one entry of the log"):
+            source.harness.run()
+    log_depth._known.clear()
+    with pytest.raises(DataError, match="in one entry of the log"):
+        make_location(str(table), {}).open()
 
 
 def test_a_snapshot_of_too_many_files_is_refused(table, monkeypatch):

@@ -97,6 +97,17 @@ def test_files_of_others_are_not_deleted_whatever_the_table_says(pipeline, sink,
     assert (tmp_path / "of others/thesis.txt").read_text() == "years of work"
 
 
+def test_files_elsewhere_are_the_tables_where_it_is_said(pipeline, sink, capsys, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/part.parquet").write_text("of nobody")
+    with load_table(tmp_path, "shop.rows").transaction() as change:
+        change.set_properties({"write.data.path": f"{tmp_path}/elsewhere"})
+    place = ["--place", f"file://{tmp_path}/elsewhere"]
+    found = shown(capsys, "iceberg", "orphans", pipeline, "out", "--older-than", "0s", "--yes", *place)
+    assert [Path(row["file"]).name for row in found] == ["part.parquet"]
+    assert not (tmp_path / "elsewhere/part.parquet").exists()
+
+
 def test_files_of_expired_snapshots_are_of_nobody(pipeline, tmp_path, capsys):
     with Sink(SCHEMA, folder=tmp_path, mode="merge", keys=["counter"]) as sink:
         for _ in range(3):

@@ -208,3 +208,11 @@ def test_a_table_elsewhere_has_no_place_on_this_host(rest: Rest, ran: Path, tmp_
     }
     with pytest.raises(DataError, match="names 'file:///home/somebody', a file of this host"):
         settings(type="rest", uri=rest.uri, token="t0ken").load(NAME)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"format-version": 2}', "no JSON"])
+def test_metadata_that_cannot_be_read_are_an_error_of_ours(ran: Path, tmp_path: Path, text: str) -> None:
+    found = table_with(tmp_path, {})
+    Path(found.load(NAME).metadata_location.removeprefix("file://")).write_text(text)
+    with pytest.raises(DataError, match=r"cannot load table shop\.rows .* cannot be read"):
+        found.load(NAME)

@@ -8,6 +8,7 @@ import pytest
 from arroyo_postgres.cdc import pgoutput
 from arroyo_postgres.cdc.columns import gather_texts
 from arroyo_postgres.cdc.pgoutput import MessageError, RowChanges, read_rows
+from arroyo_postgres.cdc.replication import ReplicationStream
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -151,3 +152,11 @@ def test_no_damage_to_a_message_does_harm(message: bytes, at: int, put: bytes, t
 
 def test_errors_are_errors_of_rows() -> None:
     assert issubclass(MessageError, DataError)
+
+
+@pytest.mark.parametrize("size", [1, 9, 17])
+def test_a_server_that_says_where_it_is_in_too_few_bytes(size: int) -> None:
+    stream = ReplicationStream.__new__(ReplicationStream)
+    stream._doing = "reading"
+    with pytest.raises(MessageError, match=f"where it is in {size} bytes"):
+        stream._hear(b"k" * size)

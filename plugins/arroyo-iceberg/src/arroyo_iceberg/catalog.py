@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 from arroyo_core.api import Dataset
 from arroyo_core.api.policy import current_policy
 from arroyo_core.api.urls import absolute_url, redact_url
-from arroyo_core.errors import ArroyoError, ConfigError, ExternalError
+from arroyo_core.errors import ArroyoError, ConfigError, DataError, ExternalError
 from arroyo_iceberg.iceberg_pb2 import Catalog as CatalogConfig
 
 if TYPE_CHECKING:
@@ -212,6 +212,7 @@ def translated(doing: str) -> Iterator[None]:
 
     `OSError`s of files are left as they are: what is made of them is the same for all operators.
     """
+    from pydantic import ValidationError
     from pyiceberg import exceptions
     from requests.exceptions import RequestException
     from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
@@ -243,6 +244,8 @@ def translated(doing: str) -> Iterator[None]:
         raise
     except passing as error:
         raise ExternalError(f"{doing}: {_reason(error)}") from error
+    except (ValidationError, exceptions.ValidationError) as error:
+        raise DataError(f"{doing}: what is said of it cannot be read: {_reason(error)}") from error
     except refused as error:
         raise ConfigError(f"{doing}: {_reason(error)}", field="catalog") from error
 

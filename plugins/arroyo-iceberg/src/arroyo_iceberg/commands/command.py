@@ -43,6 +43,13 @@ def add_command(commands: Commands) -> None:
         metavar="TIME",
         help="leave younger files alone: a job or another writer may be about to commit them (default: 3d)",
     )
+    orphans.add_argument(
+        "--place",
+        action="append",
+        default=[],
+        metavar="URL",
+        help="a folder that is the table's alone, where its properties place files there; may be repeated",
+    )
     orphans.add_argument("--yes", action="store_true", help="delete them; without this flag they are only listed")
 
 

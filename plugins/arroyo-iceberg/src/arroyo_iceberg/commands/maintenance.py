@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import posixpath
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -82,7 +81,7 @@ def orphans(args: argparse.Namespace) -> int:
         known = set(_known_files(table))
         found = [
             path
-            for place in _places(table)
+            for place in _places(table, args.place)
             for path, changed in list_files(table, place)
             if path not in known and changed is not None and changed.replace(tzinfo=changed.tzinfo or UTC) < before
         ]
@@ -108,20 +107,23 @@ def _open(args: argparse.Namespace) -> Table:
     return check_catalog(config.catalog).load(name)
 
 
-def _places(table: Table) -> list[str]:
-    """The folders that files of the table are in; raises `ConfigError` for those of others.
+def _places(table: Table, own: Sequence[str]) -> list[str]:
+    """The folders that files of the table are in; raises `ConfigError` for those that others may have.
 
-    Whoever writes to the table says where they are; where the table is, its catalog has said.
+    Whoever writes to the table says where these are. Without a word of whoever runs this, they are where tables have
+    them.
     """
     provider = table.location_provider()
-    root = _plain(posixpath.dirname(posixpath.dirname(table.metadata_location)))
+    usual = [f"{table.location().rstrip('/')}/{name}" for name in ("data", "metadata")]
+    allowed = [f"{_plain(place)}/" for place in (*usual, *own)]
     places = sorted({provider.data_path.rstrip("/"), provider.metadata_path.rstrip("/")})
     for place in places:
-        plain = _plain(place)
-        if not plain.startswith(f"{root}/") or ".." in plain.split("/"):
+        plain = f"{_plain(place)}/"
+        if ".." in plain.split("/") or not plain.startswith(tuple(allowed)):
             raise ConfigError(
-                f"{'.'.join(table.name())} says that its files are in {redact_url(place)}, which is not below "
-                f"{redact_url(root)}, where its catalog has it: others may have files there, and none are deleted",
+                f"{'.'.join(table.name())} says that its files are in {redact_url(place)}, and not below "
+                f"{redact_url(table.location())}: others may have files there, and none are deleted. Where it is the "
+                "table's alone, say so with --place",
                 field="table",
             )
     return places

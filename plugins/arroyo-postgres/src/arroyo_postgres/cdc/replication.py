@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from arroyo_core.errors import ExternalError
 from arroyo_postgres.cdc.catalogue import quoted
 from arroyo_postgres.cdc.lsn import format_lsn
+from arroyo_postgres.cdc.pgoutput import MessageError
 from arroyo_postgres.connection import Server
 
 if TYPE_CHECKING:
@@ -120,6 +121,8 @@ class ReplicationStream:
         return has_any
 
     def _hear(self, data: bytes) -> None:
+        if len(data) < _KEEPALIVE.size:
+            raise MessageError(f"{self._doing}: the server says where it is in {len(data)} bytes")
         _, lsn, _, wants_answer = _KEEPALIVE.unpack_from(data)
         self.sent_lsn = max(self.sent_lsn, lsn)
         if wants_answer:
