@@ -21,7 +21,8 @@ import pyarrow.compute as pc
 from arroyo_core.api.confined import check_relative
 from arroyo_core.errors import ConfigError, DataError, UnsafePathError
 from arroyo_delta.limits import LOG_ENTRY_BYTES, TABLE_FILES
-from arroyo_delta.location import LOG_FOLDER, Files, TableLocation
+from arroyo_delta.location import Files, TableLocation
+from arroyo_delta.log_depth import LOG_FOLDER
 from arroyo_delta.partitions import value_text
 
 if TYPE_CHECKING:
