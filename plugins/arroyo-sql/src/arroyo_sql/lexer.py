@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -86,6 +87,8 @@ def find_comments(source: SourceText) -> list[tuple[int, str]]:
 
 _DIGITS = "0123456789"
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+#: Characters of a `${NAME:-default}`.
+_MOST_OF_REFERENCE = 10_000
 _OPEN_TEXT = {
     "'": "a text that begins here has no end: a ' is missing",
     '"': 'a name that begins here has no end: a " is missing',
@@ -158,13 +161,15 @@ class _Lexer:
     def _quoted(self, start: int, opening: int, quote: str, escape: str = "") -> Token | None:
         parts: list[str] = []
         at = opening + 1
-        stops = quote + ("\\" if escape else "")
+        # One search for both: to look for either to the end of the script, each time, would take for ever.
+        stops = re.compile(re.escape(quote) + (r"|\\" if escape else ""))
         while True:
-            end = min((found for stop in stops if (found := self.text.find(stop, at)) >= 0), default=-1)
-            if end < 0:
+            found = stops.search(self.text, at)
+            if found is None:
                 self._add(_OPEN_TEXT[quote], start)
                 self.position = len(self.text)
                 return None
+            end = found.start()
             parts.append(self.text[at:end])
             pair = self.text[end + 1 : end + 2]
             if self.text[end] == "\\" and escape:
@@ -182,9 +187,8 @@ class _Lexer:
     def _dollar(self, start: int) -> Token | None:
         """`${NAME}`, or a text between `$tag$` and `$tag$`."""
         if self.text.startswith("${", start):
-            end = self.text.find("}", start)
-            line = self.text.find("\n", start)
-            if end >= 0 and (line < 0 or end < line):
+            end = self.text.find("}", start, start + _MOST_OF_REFERENCE)
+            if end >= 0 and "\n" not in self.text[start:end]:
                 return Token(Kind.REFERENCE, self.text[start : end + 1], self.text[start : end + 1], start)
             self._add("'${' begins no reference: write ${NAME} or ${NAME:-default}", start)
             self.position = start + 2
