@@ -89,6 +89,7 @@ class Rest:
 
     def __init__(self) -> None:
         self.answers: dict[str, Any] = {}
+        self.redirects: dict[str, str] = {}
         self.is_packed = False
         self.received: list[tuple[str, str, str]] = []
         rest = self
@@ -99,7 +100,9 @@ class Rest:
                 path = self.path.partition("?")[0]
                 rest.received.append((path, self.headers.get("Authorization", ""), body))
                 data = json.dumps(rest.answers.get(path, {})).encode()
-                self.send_response(200 if path in rest.answers else 404)
+                self.send_response(307 if path in rest.redirects else 200 if path in rest.answers else 404)
+                if path in rest.redirects:
+                    self.send_header("Location", rest.redirects[path])
                 if rest.is_packed:
                     data = gzip.compress(data)
                     self.send_header("Content-Encoding", "gzip")
@@ -216,3 +219,13 @@ def test_metadata_that_cannot_be_read_are_an_error_of_ours(ran: Path, tmp_path: 
     Path(found.load(NAME).metadata_location.removeprefix("file://")).write_text(text)
     with pytest.raises(DataError, match=r"cannot load table shop\.rows .* cannot be read"):
         found.load(NAME)
+
+
+@pytest.mark.parametrize("path", ["/v1/oauth/tokens", "/v1/config"])
+def test_a_login_does_not_follow_a_redirect_to_another_host(rest: Rest, elsewhere: Rest, ran: Path, path: str) -> None:
+    """Another name of this host is another host."""
+    rest.answers["/v1/oauth/tokens"] = {"access_token": "given", "token_type": "bearer", "expires_in": 3600}
+    rest.redirects[path] = f"{elsewhere.uri.replace('127.0.0.1', 'localhost')}{path}"
+    with pytest.raises(DataError, match="sends to the host 'localhost', which is not followed"):
+        settings(type="rest", uri=rest.uri, credential="me:s3cr3t").open()
+    assert elsewhere.received == []

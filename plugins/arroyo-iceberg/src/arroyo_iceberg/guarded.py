@@ -8,7 +8,9 @@ catalog, as the credentials for it do.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.sql import SqlCatalog
@@ -71,11 +73,12 @@ class GuardedRestCatalog(RestCatalog):
         """Raises `DataError` for a table that names code."""
         return _checked(super().load_table(identifier), self._given)
 
-    def _create_session(self) -> Session:
-        session = super()._create_session()
+    def _config_headers(self, session: Session) -> None:
+        """Called with each new session, before it is used: to log in is the first use."""
+        super()._config_headers(session)
+        adapter = _LimitedAdapter([self.uri, self._given.get("oauth2-server-uri", self.uri)])
         for scheme in ("http://", "https://"):
-            session.mount(scheme, _LimitedAdapter())
-        return session
+            session.mount(scheme, adapter)
 
     def _fetch_config(self) -> None:
         super()._fetch_config()
@@ -100,10 +103,21 @@ class GuardedRestCatalog(RestCatalog):
 
 
 class _LimitedAdapter(HTTPAdapter):
-    """Takes answers that are not too large, unpacked, from whoever answers at all."""
+    """Asks the hosts of these URLs only, and takes answers that are not too large, unpacked."""
+
+    #: What is pickled with a session; requests declares it as of an instance.
+    __attrs__ = [*HTTPAdapter.__attrs__, "_hosts"]  # noqa: RUF012
+
+    def __init__(self, urls: Sequence[str]) -> None:
+        super().__init__()
+        self._hosts = {urlsplit(url).hostname for url in urls}
 
     def send(self, request: PreparedRequest, *args: Any, **kwargs: Any) -> Response:
-        """Raises `DataError` for an answer that is too large."""
+        """Raises `DataError` for a redirect to another host, and for an answer that is too large."""
+        host = urlsplit(request.url or "").hostname
+        if host not in self._hosts:
+            # With what was to log in.
+            raise DataError(f"the catalog sends to the host {host!r:.200}, which is not followed")
         response = super().send(request, *args, **{**kwargs, "timeout": kwargs.get("timeout") or _PATIENCE_S})
         pieces: list[bytes] = []
         size = 0
