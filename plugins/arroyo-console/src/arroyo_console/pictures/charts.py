@@ -36,18 +36,22 @@ def chart(
     """A titled figure: from 0 to the greatest value, whose words stand beside the axis; `ends` are those below it."""
     known = [value for value in values if value is not None]
     if not known:
-        return f'<figure class="chart"><figcaption>{text(title)}</figcaption><p class="muted">no values yet</p></figure>'
+        return (
+            f'<figure class="chart"><figcaption>{text(title)}</figcaption><p class="muted">no values yet</p></figure>'
+        )
     top = max(known) or 1.0
     inner = height - 36
     said = f"{title}: last {show(known[-1])}, greatest {show(max(known))}, least {show(min(known))}"
-    drawn = _bars(values, top, width, inner) if is_bars else f'<path d="{_ways(values, top, width, inner, inset=1.0)}"/>'
+    drawn = (
+        _bars(values, top, width, inner) if is_bars else f'<path d="{_ways(values, top, width, inner, inset=1.0)}"/>'
+    )
     return (
         f'<figure class="chart"><figcaption>{text(title)} <b>{text(show(known[-1]))}</b></figcaption>'
         f'<svg viewBox="0 -14 {width} {height - 8}" role="img" aria-label="{text(said)}">'
         f'<line class="axis" x1="0" y1="{inner}" x2="{width}" y2="{inner}"/>'
         f'<line class="rule" x1="0" y1="0" x2="{width}" y2="0"/>'
         f"{drawn}"
-        f'<text x="0" y="-3">{text(show(top))}</text>'
+        f'<text x="0" y="-3">{text(show(max(known)))}</text>'
         f'<text x="0" y="{inner + 14}">{text(ends[0])}</text>'
         f'<text x="{width}" y="{inner + 14}" text-anchor="end">{text(ends[1])}</text>'
         "</svg></figure>"

@@ -71,9 +71,7 @@ def render_graph(
         f'<defs><marker id="{prefix}-arrow" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="9" markerHeight="9" '
         'markerUnits="userSpaceOnUse" orient="auto"><path class="arrow" d="M0 0L10 5L0 10z"/></marker></defs>',
     ]
-    parts += [
-        f'<path class="edge" d="{_way(route)}" marker-end="url(#{prefix}-arrow)"/>' for route in layout.routes
-    ]
+    parts += [f'<path class="edge" d="{_way(route)}" marker-end="url(#{prefix}-arrow)"/>' for route in layout.routes]
     for node, box, corner in zip(ordered, boxes, layout.boxes, strict=True):
         parts.append(_node(node, box, corner.x, corner.y, link))
     return "".join([*parts, "</svg>"])

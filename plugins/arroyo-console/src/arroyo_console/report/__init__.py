@@ -1,0 +1,1 @@
+"""One run of a job as one file of HTML, to send to somebody."""
