@@ -12,4 +12,7 @@ if TYPE_CHECKING:
 
 @hookimpl
 def arroyo_add_command(commands: Commands) -> None:
-    """Commands are added as they are built."""
+    # Imported here: executors load plugins too, and need no commands.
+    from arroyo_console.report import command as report
+
+    report.add_command(commands)

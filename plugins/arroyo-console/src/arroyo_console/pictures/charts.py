@@ -15,7 +15,7 @@ def sparkline(values: Sequence[Value], *, label: str, width: int = 96, height: i
     """A line without axes, whose words say what it shows."""
     known = [value for value in values if value is not None]
     if not known:
-        return f'<span class="muted" role="img" aria-label="{text(label)}: no values yet">–</span>'
+        return f'<span class="muted" role="img" aria-label="{text(label)}: no values yet">-</span>'
     ways = _ways(values, max(known), width, height, inset=2.0)
     return (
         f'<svg class="spark" width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img" '

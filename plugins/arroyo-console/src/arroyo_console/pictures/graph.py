@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 
-from arroyo_console.pictures.markup import letters_of, number, short, text
 from arroyo_devtools.drawing.layout import Box, Link, Route, lay_out
+
+from arroyo_console.pictures.markup import letters_of, number, short, text
 
 _LETTER = 7.4
 _NOTE_LETTER = 6.8

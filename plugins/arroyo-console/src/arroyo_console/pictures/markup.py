@@ -9,7 +9,7 @@ from arroyo_core.api.visible import visible
 
 
 def text(value: object) -> str:
-    """Any text for HTML or SVG, also inside a quoted attribute: nothing of it is markup, and nothing of it is hidden."""
+    """Any text for HTML or SVG, also in a quoted attribute: nothing of it is markup, and nothing of it is hidden."""
     return html.escape(visible(str(value)))
 
 

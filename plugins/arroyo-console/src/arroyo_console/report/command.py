@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from arroyo_devtools.lint.secrets import hide_secrets
+
 from arroyo_console.report.facts import read_run
 from arroyo_console.report.page import render_report
 from arroyo_core.cli.commands import CommandGroup, Commands
@@ -18,7 +20,6 @@ from arroyo_core.errors import ArroyoError
 from arroyo_core.pipeline import plan_file
 from arroyo_core.plugin import installed_plugins
 from arroyo_core.state.inspection import find_started_jobs
-from arroyo_devtools.lint.secrets import hide_secrets
 
 
 def add_command(commands: Commands) -> None:

@@ -64,7 +64,7 @@ def _summary(facts: RunFacts, now_us: int, hide: Hide) -> str:
     items = "".join(
         f"<div><dt>{text(name)}</dt><dd>{text(hide(value))}</dd></div>" for name, value in rows.items() if value
     )
-    return f'<section aria-labelledby="summary"><h2 id="summary">Summary</h2><dl>{items}</dl></section>'
+    return _whole("Summary", f"<dl>{items}</dl>")
 
 
 def _graph(facts: RunFacts, hide: Hide) -> str:
@@ -74,8 +74,9 @@ def _graph(facts: RunFacts, hide: Hide) -> str:
         last = _last_with_rows(facts.epochs)
         nodes = _pictured(facts, last, hide)
         of = "" if last is None else f"<p>With what epoch {last.checkpoint.epoch} came to.</p>"
-        body = f'{of}<div class="scroll" tabindex="0" role="group" aria-label="graph">{render_graph(nodes, label="the graph of the job")}</div>'
-    return f'<section aria-labelledby="graph"><h2 id="graph">Graph</h2>{body}</section>'
+        picture = render_graph(nodes, label="the graph of the job")
+        body = f'{of}<div class="scroll" tabindex="0" role="group" aria-label="graph">{picture}</div>'
+    return _whole("Graph", body)
 
 
 def _last_with_rows(epochs: Sequence[Epoch]) -> Epoch | None:
@@ -122,7 +123,7 @@ def _ways(node: ReportedNode, read: Set[str]) -> list[tuple[str, str]]:
 def _rates(facts: RunFacts) -> str:
     known = [epoch for epoch in facts.epochs if epoch.numbers is not None][-_CHART_EPOCHS:]
     if not known:
-        return '<section aria-labelledby="rates"><h2 id="rates">Rates</h2><p>No epoch has left its numbers yet.</p></section>'
+        return _whole("Rates", "<p>No epoch has left its numbers yet.</p>")
     numbers = [epoch.numbers or {} for epoch in known]
     ends = (f"epoch {known[0].checkpoint.epoch}", f"epoch {known[-1].checkpoint.epoch}")
     finished_us = [epoch.checkpoint.finish_time_us for epoch in known]
@@ -163,7 +164,7 @@ def _rates(facts: RunFacts) -> str:
             ends=ends,
         ),
     ]
-    return f'<section aria-labelledby="rates"><h2 id="rates">Rates</h2><div class="charts">{"".join(charts)}</div></section>'
+    return _whole("Rates", f'<div class="charts">{"".join(charts)}</div>')
 
 
 def _operators(facts: RunFacts, now_us: int, hide: Hide) -> str:
@@ -176,7 +177,7 @@ def _operators(facts: RunFacts, now_us: int, hide: Hide) -> str:
             f"{numbers.get('backlog', 0):,}",
             f"{numbers.get('busy_share', 0):.0%}",
             format_size(numbers.get("state_bytes", 0)),
-            "–" if numbers.get("watermark_us") is None else format_time(numbers["watermark_us"]),
+            "-" if numbers.get("watermark_us") is None else format_time(numbers["watermark_us"]),
             hide("; ".join(numbers.get("warnings", ()))),
         ]
         for name, numbers in operators.items()
@@ -190,7 +191,7 @@ def _epochs(facts: RunFacts) -> str:
     for epoch in reversed(facts.epochs[-SHOWN_EPOCHS:]):
         numbers = epoch.numbers
         if numbers is None:
-            rows.append([str(epoch.checkpoint.epoch), _time(epoch), *["–"] * 5])
+            rows.append([str(epoch.checkpoint.epoch), _time(epoch), *["-"] * 5])
             continue
         rows.append(
             [
@@ -214,7 +215,7 @@ def _checkpoints(facts: RunFacts, hide: Hide) -> str:
         if found.error:
             rows.append([str(found.epoch), "damaged", hide(found.error), *[""] * 5])
             continue
-        took = "–" if epoch.numbers is None else f"{epoch.numbers['checkpoint_s']:.2f} s"
+        took = "-" if epoch.numbers is None else f"{epoch.numbers['checkpoint_s']:.2f} s"
         rows.append(
             [
                 str(found.epoch),
@@ -233,21 +234,16 @@ def _checkpoints(facts: RunFacts, hide: Hide) -> str:
 
 def _errors(facts: RunFacts, hide: Hide) -> str:
     state = facts.state
-    parts = []
-    if state.error:
-        parts.append(f"<h3>The last error</h3><pre>{text(hide(state.error))}</pre>")
-    for trouble in reversed(facts.troubles):
-        parts.append(
-            f"<h3>Before epoch {trouble.epoch}: {text(trouble.what)}</h3><pre>{text(hide(trouble.reason))}</pre>"
-        )
+    found = [("The last error", state.error)] if state.error else []
+    found += [(f"Before epoch {each.epoch}: {each.what}", each.reason) for each in reversed(facts.troubles)]
+    parts = [f"<h3>{text(what)}</h3><pre>{text(hide(reason))}</pre>" for what, reason in found]
     body = "".join(parts) or "<p>Nothing went wrong in the epochs that are kept.</p>"
-    return f'<section aria-labelledby="errors"><h2 id="errors">Errors</h2>{body}</section>'
+    return _whole("Errors", body)
 
 
 def _section(
     title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], *, empty: str, right: Sequence[int]
 ) -> str:
-    anchor = title.split()[0].lower()
     if not rows:
         body = f"<p>{text(empty)}</p>"
     else:
@@ -260,6 +256,11 @@ def _section(
             f'<div class="scroll" tabindex="0" role="group" aria-label="{text(title)}">'
             f"<table><thead><tr>{top}</tr></thead><tbody>{lines}</tbody></table></div>"
         )
+    return _whole(title, body)
+
+
+def _whole(title: str, body: str) -> str:
+    anchor = title.split()[0].lower()
     return f'<section aria-labelledby="{anchor}"><h2 id="{anchor}">{text(title)}</h2>{body}</section>'
 
 
@@ -272,7 +273,7 @@ def _operators_of(epoch: Epoch | None) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _time(epoch: Epoch) -> str:
-    return format_time(epoch.checkpoint.finish_time_us) if epoch.checkpoint.finish_time_us else "–"
+    return format_time(epoch.checkpoint.finish_time_us) if epoch.checkpoint.finish_time_us else "-"
 
 
 def _per_second(rows: float, seconds: float) -> float:

@@ -12,6 +12,7 @@ from arroyo_core.errors import Location
 from arroyo_core.pipeline.document import Entry, Scalar, YamlList, YamlMap, YamlValue
 from arroyo_core.pipeline.environment import REFERENCE
 from arroyo_core.pipeline.planner import PlannedPipeline
+from arroyo_core.pipeline.redaction import HIDDEN
 from arroyo_core.pipeline.secret_fields import find_secrets, is_secret_name
 from arroyo_core.pipeline.wellknown import DYNAMIC
 from arroyo_core.plugin import PluginSet
@@ -45,6 +46,20 @@ def lint_secrets(pipeline: PlannedPipeline, plugins: PluginSet) -> Iterator[Find
         if finding.at not in seen:
             seen.add(finding.at)
             yield finding
+
+
+def hide_secrets(text: str) -> str:
+    """The text with all that has the form of a password or a key hidden: for texts of whose secrets nobody knows."""
+    for pattern in (_PASSWORD_IN_URL, _SECRET_IN_TEXT):
+        text = pattern.sub(_without_secret, text)
+    for shape in _SHAPES.values():
+        text = shape.sub(HIDDEN, text)
+    return text
+
+
+def _without_secret(found: re.Match[str]) -> str:
+    start, end = (place - found.start() for place in found.span("secret"))
+    return f"{found.group()[:start]}{HIDDEN}{found.group()[end:]}"
 
 
 def secret_places(pipeline: PlannedPipeline, plugins: PluginSet) -> Iterator[Location]:
