@@ -150,9 +150,9 @@ class StatusWriter:
             job=self._job_id,
             generation=job.generation,
             host=socket.gethostname(),
-            boot_id=_boot_id(),
+            boot_id=boot_id(),
             pid=os.getpid(),
-            process_start=_process_start(os.getpid()) or 0,
+            process_start=process_start(os.getpid()) or 0,
             started_us=self._started_us,
             written_us=time.time_ns() // 1000,
             beat_s=self._beat_s,
@@ -205,8 +205,8 @@ def judge_life(status: DriverStatus, *, now_us: int) -> Life:
     """Whether the driver runs now. On its own machine the process is looked up; elsewhere its last word counts."""
     if status.ending is not None:
         return Life(status.ending)
-    if status.host == socket.gethostname() and status.boot_id and status.boot_id == _boot_id():
-        return Life.RUNNING if _process_start(status.pid) == status.process_start else Life.DEAD
+    if status.host == socket.gethostname() and status.boot_id and status.boot_id == boot_id():
+        return Life.RUNNING if process_start(status.pid) == status.process_start else Life.DEAD
     is_fresh = now_us - status.written_us < status.beat_s * MISSED_BEATS * 1e6
     return Life.RUNNING if is_fresh else Life.UNKNOWN
 
@@ -222,13 +222,13 @@ def _operators(last: EpochResult) -> dict[str, dict[str, Any]]:
     return {name: {**found, "warnings": warnings[name]} for name, found in last.operator_summaries().items()}
 
 
-def _boot_id() -> str:
+def boot_id() -> str:
     with contextlib.suppress(OSError):
         return _BOOT_ID.read_text().strip()
     return ""
 
 
-def _process_start(pid: int) -> int | None:
+def process_start(pid: int) -> int | None:
     """When a process of this machine started, in ticks since the boot; None if there is none, or nobody knows."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()

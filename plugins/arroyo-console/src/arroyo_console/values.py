@@ -83,6 +83,8 @@ class Problem:
     value: str | None = None
     suggestion: str | None = None
     allowed: tuple[str, ...] = ()
+    #: Not a mistake: what untrusted mode does not look at. The pipeline can be run.
+    is_refusal: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +207,7 @@ class JobSummary:
     #: Rows that sources know of and have not read.
     backlog: int | None = None
     watermark_lag_s: float | None = None
-    #: How often it was started again after it had ended unexpectedly, and how often it went back to a checkpoint itself.
+    #: How often it was started again after it had ended unexpectedly, and how often it went back by itself.
     restarts: int = 0
     parallelism: int | None = None
     #: When its process was started, and when it ended.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -104,7 +104,7 @@ def _add_replay(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 @dataclass(slots=True)
-class _Summary:
+class Summary:
     """The letters of one node."""
 
     pipeline: str
@@ -123,7 +123,7 @@ class _Summary:
 def _ls(args: argparse.Namespace) -> int:
     storage = get_storage_provider(args.url)
     found, replays = find_letters(storage), read_replays(storage)
-    summaries = _summarize(found.files, replays)
+    summaries = summarize(found.files, replays)
     if args.format == JSON:
         document = {
             "nodes": [asdict(summary) for summary in summaries],
@@ -150,13 +150,14 @@ def _ls(args: argparse.Namespace) -> int:
 _GO_ON = "`arroyo dlq replay` goes on with it"
 
 
-def _summarize(files: Any, replays: Replays) -> list[_Summary]:
-    summaries: dict[tuple[str, str], _Summary] = {}
+def summarize(files: Iterable[LetterFile], replays: Replays) -> list[Summary]:
+    """The letters of these files by pipeline and node."""
+    summaries: dict[tuple[str, str], Summary] = {}
     for file in files:
         claimed, replayed = replays.claimed(file.path, file.letters), replays.replayed(file.path, file.letters)
         for place, letter in enumerate(file.provenance.to_pylist()):
             key = (letter["_error_pipeline"] or "?", letter["_error_node"] or "?")
-            summary = summaries.setdefault(key, _Summary(*key, operator=letter["_error_operator"] or "?"))
+            summary = summaries.setdefault(key, Summary(*key, operator=letter["_error_operator"] or "?"))
             summary.letters += 1
             summary.open += place not in claimed
             summary.replayed += place in replayed
@@ -167,14 +168,15 @@ def _summarize(files: Any, replays: Replays) -> list[_Summary]:
     return [summary for _, summary in sorted(summaries.items())]
 
 
-def _ls_row(summary: _Summary) -> list[object]:
+def _ls_row(summary: Summary) -> list[object]:
     row = [summary.pipeline, summary.node, summary.operator, summary.letters, summary.open]
     return [*row, summary.first or "-", summary.last or "-", _shortened(summary.error)]
 
 
 def _show(args: argparse.Namespace) -> int:
     storage = get_storage_provider(args.url)
-    letters = list(islice(_letters(storage, args), args.limit))
+    found = letters_below(storage, node=args.node, error=args.error, is_all=args.all)
+    letters = list(islice(found, args.limit))
     if args.format == JSON:
         print(json.dumps(letters, indent=2))
         return OK
@@ -186,15 +188,19 @@ def _show(args: argparse.Namespace) -> int:
     return OK
 
 
-def _letters(storage: StorageProvider, args: argparse.Namespace) -> Iterator[dict[str, object]]:
-    """The letters that are asked for, as JSON has them."""
+def letters_below(
+    storage: StorageProvider, *, node: str | None = None, error: str | None = None, is_all: bool = False
+) -> Iterator[dict[str, Any]]:
+    """The open letters of a node, or of all, whose error has that text in it, as JSON has them; with `is_all` also
+    those that a replay has.
+    """
     replays = read_replays(storage)
     for file in find_letters(storage).files:
         claimed, replayed = replays.claimed(file.path, file.letters), replays.replayed(file.path, file.letters)
         places = [
             place
             for place, letter in enumerate(file.provenance.to_pylist())
-            if _is_meant(letter, args) and (args.all or place not in claimed)
+            if _is_meant(letter, node, error) and (is_all or place not in claimed)
         ]
         if not places:
             continue
@@ -211,8 +217,8 @@ def _letters(storage: StorageProvider, args: argparse.Namespace) -> Iterator[dic
             }
 
 
-def _is_meant(letter: dict[str, Any], args: argparse.Namespace) -> bool:
-    return args.node in (None, letter["_error_node"]) and (args.error is None or args.error in (letter["_error"] or ""))
+def _is_meant(letter: dict[str, Any], node: str | None, error: str | None) -> bool:
+    return node in (None, letter["_error_node"]) and (error is None or error in (letter["_error"] or ""))
 
 
 def _rows_of(storage: StorageProvider, file: LetterFile, places: list[int]) -> list[dict[str, object]]:
@@ -254,13 +260,13 @@ def _replay(args: argparse.Namespace) -> int:
 def _say_what_there_is(selection: Selection, storage: StorageProvider) -> None:
     print("no open dead letter is meant: nothing is replayed")
     files, replays = find_letters(storage).files, read_replays(storage)
-    for lines in _summarize([file for file in files if is_text_file(file.path)], replays):
+    for lines in summarize([file for file in files if is_text_file(file.path)], replays):
         if lines.open and lines.pipeline == selection.pipeline:
             print(
                 f"{labels.count(lines.open, 'line')} that {lines.node!r} could not read never became rows: "
                 "fix the text, put it into a new file, and let the pipeline read that"
             )
-    others = {s.pipeline for s in _summarize(files, replays) if s.open}
+    others = {s.pipeline for s in summarize(files, replays) if s.open}
     others.discard(selection.pipeline)
     if others:
         print(f"there are letters of other pipelines: {visible(', '.join(sorted(others)))}; --job NAME takes them")
