@@ -29,8 +29,8 @@ def chart(
     title: str,
     show: Callable[[float], str],
     ends: tuple[str, str],
-    width: int = 420,
-    height: int = 132,
+    width: int = 300,
+    height: int = 112,
     is_bars: bool = False,
 ) -> str:
     """A titled figure: from 0 to the greatest value, whose words stand beside the axis; `ends` are those below it."""

@@ -13,7 +13,7 @@ from arroyo_console.pictures.markup import letters_of, number, short, text
 
 _LETTER = 7.4
 _NOTE_LETTER = 6.8
-_MAX_LETTERS = 34
+_MAX_LETTERS = 42
 _PADDING = 12.0
 _LINE = 17.0
 _BAR = 5.0
