@@ -60,7 +60,9 @@ class Commands:
     def __init__(self, root: RootParser) -> None:
         #: The parser of `arroyo` itself, for commands that describe all others.
         self.root = root
-        self._parsers: Actions = root.add_subparsers(metavar="COMMAND", required=True, parser_class=CommandParser)
+        self._parsers: Actions = root.add_subparsers(
+            metavar="COMMAND", dest="command_name", required=True, parser_class=CommandParser
+        )
         self._owners: dict[str, Origin | None] = {}
         #: Whose commands are being added; None for the core's own.
         self._origin: Origin | None = None
@@ -81,7 +83,8 @@ class Commands:
     def are_complete_for(self, arguments: Sequence[str]) -> bool:
         """Whether what was added so far is all that these arguments need: the core's own commands and actions."""
         command, action, *_ = [*(word for word in arguments if not word.startswith("-")), "", ""]
-        if command not in self.names:
+        # What stands before the command is an option of `arroyo` itself, and may be a plugin's.
+        if command not in self.names or arguments[0] not in (command, "--debug"):
             return False
         # These plan a pipeline, for which all plugins are loaded anyway; they may add options and views.
         if command in ("run", "plan"):
@@ -144,6 +147,9 @@ class RootParser(argparse.ArgumentParser):
         self.groups: dict[str, list[str]] = {}
         #: Who claims a command, where several do.
         self.disputes: dict[str, list[str]] = {}
+        #: Asked with the arguments, for plugins with options of `arroyo` itself: what to do instead of the command
+        #: `command_name`, or None.
+        self.redirections: list[Callable[[argparse.Namespace], Command | None]] = []
 
     def format_help(self) -> str:
         formatter = self._get_formatter()

@@ -57,8 +57,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """The arguments of a command, with its function as `command`."""
-    args = _parser(arguments).parse_args(arguments)
+    parser = _parser(arguments)
+    args = parser.parse_args(arguments)
     take_query(args)
+    for redirection in parser.redirections:
+        args.command = redirection(args) or args.command
     return args
 
 
@@ -80,7 +83,7 @@ def run_command(args: argparse.Namespace) -> int:
     return code
 
 
-def _parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
+def _parser(arguments: Sequence[str] = ()) -> RootParser:
     """The parser of all commands; of the core's own alone where `arguments` are for one of those.
 
     To load all plugins takes half a second, which `arroyo stop` need not wait for.

@@ -17,9 +17,12 @@ if TYPE_CHECKING:
 @hookimpl
 def arroyo_add_command(commands: Commands) -> None:
     # Imported here: executors load plugins too, and need no commands.
+    from arroyo_console.cli import remote, serve
     from arroyo_console.planning import inspection, preview
     from arroyo_console.report import command as report
 
+    serve.add_command(commands)
+    remote.add_commands(commands)
     inspection.add_command(commands)
     preview.add_command(commands)
     report.add_command(commands)

@@ -6,6 +6,7 @@ event loop calls them in a thread. They raise `ConsoleError`.
 
 from __future__ import annotations
 
+import copy
 import shutil
 import time
 from collections.abc import Mapping
@@ -48,6 +49,7 @@ from arroyo_console.values import (
     Plugin,
     Preview,
     ReplayResult,
+    Role,
     ServerInfo,
     State,
     TableInfo,
@@ -91,6 +93,13 @@ class Console:
         self._catalog = parts.catalog
         self._launch = parts.launch
         self._environment = parts.environment
+        self._role = Role.WRITE
+
+    def as_role(self, role: Role) -> Console:
+        """The same for somebody of this role: who may only read gets `ReadOnlyError` for all that changes something."""
+        other = copy.copy(self)
+        other._role = role
+        return other
 
     def start(self) -> None:
         """Supervise the jobs of the database from now on, unless another server does."""
@@ -124,6 +133,7 @@ class Console:
         self, text: str, language: Language, *, node: str | None = None, rows: int = 100, seconds: float = 10.0
     ) -> Preview:
         """Run a text on a sample: rows of one node, or of all. Writes nothing: sinks are replaced."""
+        self._check_role()
         _check_range("rows", rows, 1, MAX_ROWS)
         _check_range("seconds", seconds, 1, MAX_SECONDS)
         return self._texts.preview(text, language, node=node, rows=rows, seconds=seconds)
@@ -382,7 +392,12 @@ class Console:
     def _shown(self, record: PipelineRecord) -> Pipeline:
         return shown_pipeline(record, self._folders)
 
+    def _check_role(self) -> None:
+        if self._role is not Role.WRITE:
+            raise ReadOnlyError("you may read, and not change or run anything: that needs the role 'write'")
+
     def _check_writable(self) -> None:
+        self._check_role()
         if not self._lease.is_held:
             raise ReadOnlyError(
                 f"{self._lease.holder() or 'another server'} supervises the jobs of this database; ask that one to "

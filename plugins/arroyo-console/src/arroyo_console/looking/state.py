@@ -22,7 +22,7 @@ from arroyo_core.state.inspection import CHANGE_COLUMN, diff_tables, read_table,
 from arroyo_core.state.merge import table_files
 
 #: Tables with more rows are not read by the server; `arroyo state cat` reads them.
-MAX_TABLE_ROWS = 2_000_000
+MAX_TABLE_ROWS = 500_000
 
 
 def opened(pipeline: PipelineRecord) -> ParquetBackend:

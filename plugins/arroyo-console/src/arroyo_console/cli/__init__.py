@@ -1,0 +1,1 @@
+"""`arroyo serve`, and the commands that speak to a server."""

@@ -1,0 +1,1 @@
+"""Who may ask the server, and for what: tokens, sessions, roles, and checks against other sites."""
