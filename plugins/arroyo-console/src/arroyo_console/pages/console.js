@@ -57,7 +57,7 @@
     host.editor.dispatch({
       effects: CM.StateEffect.appendConfig.of([
         CM.EditorState.languageData.of(() => [{ autocomplete: source }]),
-        CM.EditorView.contentAttributes.of({ "aria-label": "text of the pipeline" }),
+        CM.EditorView.contentAttributes.of({ "aria-label": "text of the pipeline", tabindex: "0" }),
       ]),
     });
   };

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Literal
 
 from nicegui import ui
@@ -71,7 +72,7 @@ class _Editor:
                         )
                 text = SAMPLES[self._language] if self._pipeline is None else self._pipeline.text
                 self._code = ui.codemirror(
-                    text, language=self._written(), theme="basicLight", indent="  ", on_change=self._typed
+                    text, language=self._written(), theme="githubLight", indent="  ", on_change=self._typed
                 )
                 self._problems = html("").props('aria-live="polite"')
                 html(tag("p", "Ctrl-Space completes. Escape, then Tab, leaves the editor.", class_="muted"))
@@ -93,8 +94,6 @@ class _Editor:
 
     async def begin(self) -> None:
         live, console = self._site.live, self._site.console
-        dark = await ui.run_javascript("document.body.classList.contains('body--dark')", timeout=5.0)
-        self._code.theme = "basicDark" if dark else "basicLight"
         await self._plan()
         try:
             words = completions(
@@ -106,6 +105,9 @@ class _Editor:
             # Somebody can write without.
             words = completions({}, (), ())
         ui.run_javascript(f"arroyoComplete({self._code.id}, {json.dumps(words)}, {self._language.value!r})")
+        with suppress(TimeoutError):
+            dark = await ui.run_javascript("document.body.classList.contains('body--dark')", timeout=5.0)
+            self._code.theme = "githubDark" if dark else "githubLight"
 
     async def _switch(self, language: str) -> None:
         was_sample = self._text.strip() in {sample.strip() for sample in SAMPLES.values()} | {""}

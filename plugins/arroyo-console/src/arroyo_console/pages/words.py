@@ -99,7 +99,7 @@ def table(
     body = joined(
         tag(
             "tr",
-            *(tag("td", cell, class_=_side(at, right)) for at, cell in enumerate(line)),
+            *(tag("td", cell, class_=_side(at, right), data_label=heads[at]) for at, cell in enumerate(line)),
             id=None if ids is None else ids[number],
         )
         for number, line in enumerate(lines)
