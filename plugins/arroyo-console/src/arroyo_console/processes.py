@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 
 from arroyo_core.runtime.status import boot_id, process_start
 
-__all__ = ["boot_id", "is_alive", "process_start", "send_signal"]
+__all__ = ["boot_id", "is_alive", "process_start", "reap", "send_signal"]
 
 
 def is_alive(pid: int, started: int) -> bool:
     """Whether the process that started then still runs, and not only its exit code is left."""
     return process_start(pid) == started
+
+
+def reap(pid: int) -> None:
+    """Take the exit code of a process that has ended, if this process has started it: it is in a file as well."""
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
 
 
 def send_signal(pid: int, started: int, number: signal.Signals, *, to_group: bool = False) -> bool:

@@ -92,7 +92,7 @@ def _add_access(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="USER",
-        help="who may write, of those the proxy names; * is all",
+        help="who may write, as the proxy says; * is all",
     )
 
 

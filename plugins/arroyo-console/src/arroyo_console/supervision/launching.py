@@ -84,15 +84,15 @@ def run_arguments(path: Path, launch: Launch, settings: LaunchSettings) -> list[
     return arguments
 
 
-def start_process(folder: Path, arguments: Sequence[str], *, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start a run, whose files are in `folder`; raises `OSError`."""
+def start_process(folder: Path, arguments: Sequence[str], *, environment: Mapping[str, str]) -> int:
+    """Start a run, whose files are in `folder`; its pid. Raises `OSError`."""
     kept = {name: value for name, value in environment.items() if name not in TOKEN_VARIABLES}
     # Added to at the end, so that a file that was cut short by somebody goes on at its new end.
     with (
         open(folder / LOG, "ab", opener=private_opener) as log,
         open(folder / OUTPUT, "ab", opener=private_opener) as output,
     ):
-        return subprocess.Popen(
+        process = subprocess.Popen(
             # -P: no module is taken from the working directory, which is that of the server.
             [sys.executable, "-P", "-m", "arroyo_console.runner", str(folder), *arguments],
             stdin=subprocess.DEVNULL,
@@ -102,6 +102,9 @@ def start_process(folder: Path, arguments: Sequence[str], *, environment: Mappin
             start_new_session=True,
             umask=0o077,
         )
+    # It is not this object's to wait for, nor to complain about: it may outlive the server.
+    process.returncode = 0
+    return process.pid
 
 
 def _write(path: Path, text: str) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import signal
 import socket
-import subprocess
 import threading
 import time
 from collections.abc import Mapping
@@ -20,7 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from arroyo_console.errors import ConflictError
 from arroyo_console.folders import Folders
-from arroyo_console.processes import boot_id, is_alive, process_start, send_signal
+from arroyo_console.processes import boot_id, is_alive, process_start, reap, send_signal
 from arroyo_console.store import Store
 from arroyo_console.store.lease import LEASE_S, Lease
 from arroyo_console.store.records import PipelineRecord, RunRecord
@@ -62,8 +61,6 @@ class Supervisor:
         self._wake = threading.Event()
         self._is_over = False
         self._thread: threading.Thread | None = None
-        #: The processes that this server has started: their ends are its own to collect.
-        self._children: dict[str, subprocess.Popen[bytes]] = {}
         #: By run: the mode that its driver was asked to stop in.
         self._asked: dict[str, str] = {}
         self._renewed_s = 0.0
@@ -133,12 +130,8 @@ class Supervisor:
     # A run that goes on
 
     def _has_ended(self, run: RunRecord) -> bool:
-        child = self._children.get(run.id)
-        if child is not None and child.poll() is not None:
-            del self._children[run.id]
-            return True
-        if child is not None:
-            return False
+        if run.pid is not None:
+            reap(run.pid)
         if run.host != socket.gethostname():
             return job_ended(self._store.pipeline_of(run.job_id))
         if run.pid is None or run.process_start is None:
@@ -233,9 +226,7 @@ class Supervisor:
         )
         try:
             path, named = write_text(self._folders, launch)
-            process = start_process(
-                path.parent, run_arguments(path, launch, self._settings), environment=self._environment
-            )
+            pid = start_process(path.parent, run_arguments(path, launch, self._settings), environment=self._environment)
         except (OSError, ArroyoError) as error:
             reason = f"it could not be started: {hide_secrets(str(error))}"
             self._store.change_run(run_id, ended_us=now_us, reason=reason)
@@ -243,9 +234,7 @@ class Supervisor:
                 job.id, state=State.FAILED, reason=reason, error=reason, is_wanted=False, now_us=now_us
             )
             return
-        self._children[run_id] = process
-        started = process_start(process.pid)
-        self._store.change_run(run_id, pid=process.pid, process_start=started)
+        self._store.change_run(run_id, pid=pid, process_start=process_start(pid))
         self._store.change_job(
             job.id,
             state=State.STARTING,
