@@ -30,6 +30,7 @@ PLUGINS = [found for found in DISTRIBUTIONS if found.name != "core"]
 ALLOWED_FROM_CORE = ("api", "plugin", "errors", "local_folders", "state", "proto", "udf")
 #: Distributions of commands: they plan and run pipelines themselves.
 TOOLS = {
+    "arroyo-console",
     "arroyo-devtools",
     "arroyo-dlq",
     "arroyo-jobs",
