@@ -34,7 +34,7 @@ unexport CONDA_PREFIX PYTHONPATH PYTHONHOME
 # Every Spark worker would compile all it imports, each time again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help env demo test chaos chaos-processes chaos-kafka chaos-orders chaos-scale adversary live-network live-messages cuts soak soak-files many mutations sql-queries sql-snapshots fuzz azure google quick lint format proto docs-reference lock licences sbom wheels bench bench-smoke bench-bridges bench-cdc bench-delta bench-epochs bench-formats bench-iceberg bench-kafka bench-live bench-mysql bench-operators bench-postgres bench-sql bench-state bench-udf plugin java kafka clean
+.PHONY: help env demo test chaos chaos-processes chaos-kafka chaos-orders chaos-scale adversary live-network live-messages cuts soak soak-files many mutations sql-queries sql-snapshots fuzz azure google quick lint format proto docs-reference lock licences sbom wheels bench bench-smoke bench-bridges bench-cdc bench-console bench-delta bench-epochs bench-formats bench-iceberg bench-kafka bench-live bench-mysql bench-operators bench-postgres bench-sql bench-state bench-udf plugin java kafka clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -182,6 +182,9 @@ bench-bridges: java $(STAMP) ## measure DataFrames in and out of pipelines besid
 
 bench-cdc: $(STAMP) ## measure postgres.cdc and mysql.cdc beside bare readers, on servers that it starts (BENCH_ARGS="--rows 200000")
 	@$(BIN)/python -m benchmarks.cdc $(BENCH_ARGS)
+
+bench-console: $(STAMP) ## measure the server of the console: 200 jobs, a graph of 300 operators, 50 clients (BENCH_ARGS="--seconds 1200")
+	@$(BIN)/python -m benchmarks.console $(BENCH_ARGS)
 
 bench-delta: $(STAMP) ## measure Delta Lake tables beside the bare library (BENCH_ARGS="--rows 500000 --epochs 6")
 	@$(BIN)/python -m benchmarks.delta $(BENCH_ARGS)

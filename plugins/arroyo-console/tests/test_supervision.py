@@ -12,7 +12,7 @@ from arroyo_console.errors import ConflictError, ReadOnlyError
 from arroyo_console.values import Language, State, Wish
 
 from .support.serving import ServerProcess, console_in, kill, started, wait_for, wait_for_state
-from .support.texts import bounded, paced
+from .support.texts import bounded, failing, paced
 
 pytestmark = pytest.mark.once
 
@@ -90,12 +90,7 @@ def test_a_restart_stops_at_a_checkpoint_and_a_fresh_one_begins_with_nothing(con
 
 
 def test_a_text_that_fails_when_it_runs_is_shown_with_its_traceback_and_not_tried_again(console):
-    text = paced("fails").replace(
-        "  - {id: out, operator: std.stdout, inputs: [counts]}",
-        "  - {id: bad, operator: std.project, inputs: [bids], config: {expressions: {x: 'price / (price - price)'}}}\n"
-        "  - {id: out, operator: std.stdout, inputs: [bad]}",
-    )
-    made = console.create_pipeline(text, Language.YAML)
+    made = console.create_pipeline(failing("fails"), Language.YAML)
     job = wait_for_state(console, made.job.id, State.FAILED)
     assert (len(job.runs), job.runs[0].exit_code) == (1, 2)
     (error,) = console.job_errors(made.job.id)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from arroyo_console.folders import Folders
 from arroyo_console.looking import journals
 from arroyo_console.store.records import PipelineRecord
@@ -25,7 +28,7 @@ def shown_pipeline(record: PipelineRecord, folders: Folders) -> Pipeline:
 
 def summary_of(record: PipelineRecord, folders: Folders) -> JobSummary:
     job, run = record.job, record.run
-    line = journals.last_line(folders.run(job.id, run.number)) if run is not None else None
+    line = _last_line(job.id, run.number, folders) if run is not None else None
     point = journals.point_of(line) if line is not None else None
     own = int(line.get("restarts", 0)) if line is not None else 0
     return JobSummary(
@@ -46,3 +49,9 @@ def summary_of(record: PipelineRecord, folders: Folders) -> JobSummary:
         pid=run.pid if run is not None and run.ended_us is None else None,
         error=job.error,
     )
+
+
+def _last_line(job_id: str, newest: int, folders: Folders) -> Mapping[str, Any] | None:
+    """Of the newest run, or of the one before it, as long as that has not committed anything."""
+    runs = (folders.run(job_id, number) for number in (newest, newest - 1) if number)
+    return next((line for folder in runs if (line := journals.last_line(folder)) is not None), None)

@@ -36,3 +36,18 @@ nodes:
     operator: nexmark.sourse
   - {id: out, operator: std.blackhole, inputs: [bids]}
 """
+
+
+def failing(name: str) -> str:
+    """Divides by zero in its first row."""
+    return f"""name: {name}
+nodes:
+  - id: bids
+    operator: nexmark.source
+    config: {{rate: 200, table: bid}}
+  - id: bad
+    operator: std.project
+    inputs: [bids]
+    config: {{expressions: {{x: "price / (price - price)"}}}}
+  - {{id: out, operator: std.blackhole, inputs: [bad]}}
+"""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,10 @@ def read_graph(folder: Path) -> Mapping[str, Any] | None:
 
 def last_line(folder: Path) -> Mapping[str, Any] | None:
     """The last committed epoch of a run, read cheaply: lists have many jobs."""
-    return next(reversed(list(_lines(folder / EPOCHS, 4_096))), None)
+    for line in reversed(_raw_lines(folder / EPOCHS, 4_096)):
+        with suppress(ValueError):
+            return _object(line)
+    return None
 
 
 def read_metrics(job_id: str, folders: Sequence[Path], *, history: int) -> JobMetrics:
@@ -204,17 +208,26 @@ def _document(path: Path) -> Mapping[str, Any] | None:
 
 
 def _lines(path: Path, most_bytes: int) -> Iterator[Mapping[str, Any]]:
-    """Whole lines from the end of a file; one that is being written is passed over."""
+    """The lines from the end of a file; one that cannot be read is passed over."""
+    for line in _raw_lines(path, most_bytes):
+        with suppress(ValueError):
+            yield _object(line)
+
+
+def _object(line: bytes) -> Mapping[str, Any]:
+    document = json.loads(line)
+    if not isinstance(document, dict):
+        raise ValueError("a line is an object")
+    return document
+
+
+def _raw_lines(path: Path, most_bytes: int) -> list[bytes]:
+    """Whole lines; one that is being written is not one yet."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, 2)
             file.seek(max(0, size - most_bytes))
             data = file.read()
     except OSError:
-        return
-    lines = data.split(b"\n")
-    for line in lines[1 if size > most_bytes else 0 : -1]:
-        try:
-            yield json.loads(line)
-        except ValueError:
-            continue
+        return []
+    return data.split(b"\n")[1 if size > most_bytes else 0 : -1]

@@ -229,7 +229,7 @@ def graph_of(document: Mapping[str, Any]) -> Graph:
                 wave=places[node["id"]][1],
                 is_source=node["id"] not in targets,
                 is_sink=node["is_sink"],
-                details=tuple(Detail(label=each["label"], text=each["text"]) for each in node["details"]),
+                details=tuple(Detail(label=each["label"], text=hide_secrets(each["text"])) for each in node["details"]),
                 columns=tuple(_column(each) for each in node["output"]["columns"]),
                 event_time=node["output"]["event_time"],
                 guarantee=node["guarantee"]["level"],
