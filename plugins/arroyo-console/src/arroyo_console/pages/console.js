@@ -54,6 +54,10 @@
       const from = word ? word.from : context.pos;
       return { from, options: optionsAt(context.state, from), validFor: /^[\w.]*$/ };
     };
+    // It follows the theme of the page, which may be the system's.
+    const paint = () => host.setTheme(document.body.classList.contains("body--dark") ? "githubDark" : "githubLight");
+    new MutationObserver(paint).observe(document.body, { attributes: true, attributeFilter: ["class"] });
+    paint();
     host.editor.dispatch({
       effects: CM.StateEffect.appendConfig.of([
         CM.EditorState.languageData.of(() => [{ autocomplete: source }]),

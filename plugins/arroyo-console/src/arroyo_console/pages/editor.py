@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Literal
 
 from nicegui import ui
@@ -82,9 +81,9 @@ class _Editor:
             ):
                 self._picture = html(tag("p", "Planning.", role="status", class_="empty"))
         with section("Preview", note="Runs on a sample of the sources, writes nothing."):
-            self._node = (
-                ui.select({}, label="Node", on_change=self._show_node).props("outlined dense").style("min-width: 14rem")
-            )
+            with ui.element("div").classes("bar"):
+                self._node = ui.select({}, label="Node", on_change=self._show_node).props("outlined dense")
+                self._node.style("min-width: 14rem")
             self._node.set_visibility(False)
             self._rows = html(empty("No preview yet.", "Preview shows rows of each node.")).props('aria-live="polite"')
         self._previewed: dict[str, NodePreview] = {}
@@ -105,9 +104,6 @@ class _Editor:
             # Somebody can write without.
             words = completions({}, (), ())
         ui.run_javascript(f"arroyoComplete({self._code.id}, {json.dumps(words)}, {self._language.value!r})")
-        with suppress(TimeoutError):
-            dark = await ui.run_javascript("document.body.classList.contains('body--dark')", timeout=5.0)
-            self._code.theme = "githubDark" if dark else "githubLight"
 
     async def _switch(self, language: str) -> None:
         was_sample = self._text.strip() in {sample.strip() for sample in SAMPLES.values()} | {""}

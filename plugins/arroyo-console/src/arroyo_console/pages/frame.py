@@ -61,7 +61,7 @@ def frame(title: str, *, here: str = "") -> Iterator[None]:
         links = [link(where, label, aria_current="page" if where == here else None) for where, label in _LINKS]
         html(joined(links), "nav").props('aria-label="console"')
         _theme_switch(theme, chosen if chosen in _THEMES else "auto")
-    content = ui.element("div").classes("content").props("id=content")
+    content = ui.element("div").classes("content")
     ui.skip_link("Skip to the content", target=content)
     with content:
         yield

@@ -40,7 +40,9 @@ class StatePart(Part):
                     .props("outlined dense clearable")
                     .style("min-width: 12rem")
                 )
-                ui.button("Read", on_click=self._read, color=None).classes("main").props("unelevated")
+                self._button = ui.button("Read", on_click=self._read, color=None).classes("main").props("unelevated")
+                # Until there is something to read.
+                self._button.disable()
             self._key.on("keydown.enter", self._read)
             self._rows = html("").props('aria-live="polite"')
         await self._load()
@@ -77,10 +79,10 @@ class StatePart(Part):
         biggest = max(found, key=lambda each: each.rows, default=None)
         chosen = self._table.value if self._table.value in names else None
         self._table.set_options(names, value=chosen or (f"{biggest.node} {biggest.table}" if biggest else None))
+        self._button.set_enabled(bool(names))
 
     async def _read(self) -> None:
         if self._table.value is None:
-            self._rows.set_content(tag("p", "Choose a table first.", role="alert"))
             return
         node, _, name = self._table.value.partition(" ")
         key, before, epoch = self._key.value or None, self._before.value, self._epoch.value

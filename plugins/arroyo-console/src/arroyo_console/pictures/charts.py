@@ -47,7 +47,7 @@ def chart(
     )
     return (
         f'<figure class="chart"><figcaption>{text(title)} <b>{text(show(known[-1]))}</b></figcaption>'
-        f'<svg viewBox="0 -14 {width} {height - 8}" role="img" aria-label="{text(said)}">'
+        f'<svg viewBox="0 -14 {width} {height - 2}" role="img" aria-label="{text(said)}">'
         f'<line class="axis" x1="0" y1="{inner}" x2="{width}" y2="{inner}"/>'
         f'<line class="rule" x1="0" y1="0" x2="{width}" y2="0"/>'
         f"{drawn}"
