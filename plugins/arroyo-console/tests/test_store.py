@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from urllib.parse import quote
+from uuid import uuid4
+
 import pytest
 from arroyo_console.errors import ConflictError, UnknownError
 from arroyo_console.store import migrations, open_store
@@ -10,13 +13,25 @@ from arroyo_console.values import Language, State
 from sqlalchemy import insert, update
 
 from arroyo_core.errors import SetupError
+from tests.postgres_server import shared_server
 
 
-@pytest.fixture
-def store(tmp_path):
-    opened = open_store(sqlite_url(tmp_path / "console.db"))
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.server)])
+def store(request, tmp_path):
+    if request.param == "sqlite":
+        opened = open_store(sqlite_url(tmp_path / "console.db"))
+    else:
+        opened = open_store(_new_database())
     yield opened
     opened.close()
+
+
+def _new_database() -> str:
+    server = shared_server()
+    name = f"console_{uuid4().hex}"
+    server.execute(f"CREATE DATABASE {name}")
+    known = server.config
+    return f"postgresql://{known['user']}:{quote(str(known['password']))}@{known['host']}:{known['port']}/{name}"
 
 
 def _add(store, name="orders", text="name: orders", now_us=1):

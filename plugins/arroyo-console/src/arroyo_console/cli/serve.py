@@ -134,6 +134,8 @@ def serve(args: argparse.Namespace) -> int:
         proxy_headers=False,
         server_header=False,
         ws_max_size=2**20,
+        # Streams of output have no end of their own.
+        timeout_graceful_shutdown=5,
     )
     return OK
 

@@ -8,7 +8,7 @@ import time
 from uuid import uuid4
 
 from sqlalchemy import Engine, delete, insert, select, update
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import IntegrityError, OperationalError
 
 from arroyo_console.processes import boot_id, is_alive, process_start
 from arroyo_console.store.tables import LEASES
@@ -49,7 +49,8 @@ class Lease:
         }
         try:
             is_taken = self._take(values, now_us)
-        except IntegrityError:
+        except (IntegrityError, OperationalError):
+            # Another server was faster, or the database does not answer now.
             is_taken = False
         # Counted from before the database was asked: the row expires no sooner.
         self._until_s = asked_s + LEASE_S if is_taken else 0.0

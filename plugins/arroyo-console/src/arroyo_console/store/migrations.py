@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sqlalchemy import Column, Connection, Engine, Integer, MetaData, Table, insert, inspect, select
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 
 from arroyo_console.store import tables
 from arroyo_core.errors import SetupError
@@ -26,8 +26,8 @@ def migrate(engine: Engine) -> int:
     """Bring a database up to date; returns its version. Raises `SetupError` for one of a later release."""
     try:
         return _migrate(engine)
-    except IntegrityError:
-        # Another server was faster: it has done the same.
+    except (IntegrityError, OperationalError, ProgrammingError):
+        # Another server may have been faster, and has done the same: tables and versions are there already.
         return _migrate(engine)
 
 
