@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx
@@ -66,8 +67,7 @@ def fill(data: Path, count: int, operators: int) -> list[str]:
 def add_job(store: Store, folders: Folders, number: int, operators: int) -> str:
     text = chain_text(f"job{number}", operators)
     made = store.add_pipeline(f"job{number}", Language.YAML, text, parallelism=None, now_us=number)
-    facts = {"version": 1, "host": "bench", "boot_id": "", "is_restart": False, "now_us": number}
-    run_id = store.add_run(made.job.id, 1, **facts)
+    run_id = store.add_run(made.job.id, 1, version=1, host="bench", boot_id="", is_restart=False, now_us=number)
     store.change_run(run_id, ended_us=number + 1, exit_code=0, reason="it was asked to stop")
     store.change_job(made.job.id, state=State.STOPPED, now_us=number)
     folder = folders.run(made.job.id, 1)
@@ -124,7 +124,7 @@ def start(data: Path) -> subprocess.Popen[bytes]:
 
 
 async def measure(jobs: list[str], args: argparse.Namespace, pid: int) -> None:
-    paths = {
+    paths: dict[str, Callable[[], str]] = {
         "list of jobs": lambda: "/v1/jobs?limit=200",
         "a job": lambda: f"/v1/jobs/{random.choice(jobs)}",
         "metrics": lambda: f"/v1/jobs/{random.choice(jobs)}/metrics",
