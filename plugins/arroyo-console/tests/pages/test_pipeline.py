@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from arroyo_console.errors import ConflictError
-from arroyo_console.pages.overview import held_up
-from arroyo_console.values import GraphEdge, Role, State, Wish
+from arroyo_console.pages.overview import held_up, slowest_of
+from arroyo_console.values import GraphEdge, JobMetrics, OperatorMetrics, Role, State, Wish
 from nicegui import ui
 
 from .support.fake_console import FakeConsole, a_pipeline
@@ -78,6 +80,29 @@ def test_a_pipeline_that_never_ran_has_all_parts(tab):
         assert "Stop" not in visitor.buttons
 
     visiting(console, scenario)
+
+
+def test_a_line_of_a_log_is_shown_once():
+    async def scenario(visitor: Visitor) -> None:
+        await visitor.open("/pipelines/p1?tab=logs")
+        await visitor.sees("epoch 41 20,000 rows in")
+        choice = visitor.element(ui.select, "What")
+        assert isinstance(choice, ui.select)
+        choice.set_value("output")
+        await visitor.sees('{"customer": "Ann"}')
+        choice.set_value("log")
+        await visitor.sees("epoch 41 20,000 rows in")
+        assert visitor.text.count("epoch 41 20,000 rows in") == 1
+
+    visiting(FakeConsole(a_pipeline()), scenario)
+
+
+def test_the_busiest_node_is_the_slowest_where_nothing_holds_the_job_up():
+    calm = OperatorMetrics(node="a", rows_in=1, rows_out=1, rows_in_per_s=1.0, rows_out_per_s=1.0, busy_share=0.1)
+    busy = replace(calm, node="b", busy_share=0.4)
+    assert slowest_of(JobMetrics(job_id="j", operators=(calm, busy))) == "b"
+    assert slowest_of(JobMetrics(job_id="j", operators=(replace(calm, busy_share=0.0),))) is None
+    assert slowest_of(JobMetrics(job_id="j")) is None
 
 
 def test_a_table_of_state_is_read_by_key_and_compared_with_an_epoch_before():

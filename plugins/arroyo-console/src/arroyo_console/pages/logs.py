@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 
 from nicegui import ui
@@ -23,6 +24,11 @@ class LogPart(Part):
     async def build(self) -> None:
         self._kind = "log"
         self._run: int | None = None
+        self._lines: deque[str] = deque(maxlen=KEPT)
+        self._offset: int | None = None
+        self._of: int | None = None
+        # A choice and a tick may come at the same time: each goes on where the other ended.
+        self._reading = asyncio.Lock()
         with section("Logs"):
             with ui.element("div").classes("bar end"):
                 ui.select(_KINDS, value="log", label="What", on_change=lambda event: self._change(event.value)).props(
@@ -58,28 +64,34 @@ class LogPart(Part):
         await self._start_over()
 
     async def _start_over(self) -> None:
-        self._lines: deque[str] = deque(maxlen=KEPT)
-        self._offset: int | None = None
-        self._of: int | None = None
-        try:
-            await self.refresh()
-        except ConsoleError as error:
-            self._text.set_content(tag("span", refused(error)))
+        async with self._reading:
+            self._forget()
+            try:
+                await self._read()
+            except ConsoleError as error:
+                self._text.set_content(tag("span", refused(error)))
+
+    def _forget(self) -> None:
+        self._lines.clear()
+        self._offset = self._of = None
 
     async def refresh(self) -> None:
-        call = self.site.console.job_log if self._kind == "log" else self.site.console.job_output
-        kind, wanted = self._kind, self._run
-        found: LogLines = await self.site.live.get(call, self.job_id, lines=KEPT, offset=self._offset, run=wanted)
-        if (kind, wanted) != (self._kind, self._run):
-            # Somebody chose another one meanwhile.
-            return
+        async with self._reading:
+            await self._read()
+
+    async def _read(self) -> None:
+        found = await self._ask()
         if self._of is not None and found.run != self._of:
             # The job was started again: its log begins again.
-            self._lines.clear()
-            found = await self.site.live.get(call, self.job_id, lines=KEPT, run=wanted)
+            self._forget()
+            found = await self._ask()
         self._of, self._offset = found.run, found.offset
         self._lines.extend(found.lines)
         self._show()
+
+    async def _ask(self) -> LogLines:
+        call = self.site.console.job_log if self._kind == "log" else self.site.console.job_output
+        return await self.site.live.get(call, self.job_id, lines=KEPT, offset=self._offset, run=self._run)
 
     def _show(self) -> None:
         word = (self._filter.value or "").casefold()

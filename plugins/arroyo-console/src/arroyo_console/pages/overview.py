@@ -97,7 +97,15 @@ def _bottleneck(metrics: JobMetrics) -> Safe:
 def _picture(graph: Graph, metrics: JobMetrics) -> Safe:
     if not graph.nodes:
         return empty("The text of this pipeline cannot be planned.", " ".join(each.message for each in graph.problems))
-    return _drawn(graph.nodes, graph.edges, metrics.operators, metrics.bottleneck.node if metrics.bottleneck else None)
+    return _drawn(graph.nodes, graph.edges, metrics.operators, slowest_of(metrics))
+
+
+def slowest_of(metrics: JobMetrics) -> str | None:
+    """The node that holds the job up, else the one that is busiest; None where nothing was done."""
+    if metrics.bottleneck is not None:
+        return metrics.bottleneck.node
+    busiest = max(metrics.operators, key=lambda each: each.busy_share, default=None)
+    return busiest.node if busiest is not None and busiest.busy_share > 0 else None
 
 
 def _drawn(

@@ -19,38 +19,45 @@ from arroyo_console.pages.pipelines import pipelines_page
 from arroyo_console.service import Console
 from arroyo_console.values import Role
 
+#: How long a page may ask before it is shown; what is not there by then is an error of the server.
+PATIENCE_S = 60.0
+
 
 def add_routes(console: Console, role_of: Callable[[Request], Role] | None) -> None:
     site = Site(console, Live(), role_of or (lambda _: Role.WRITE))
     nicegui_app.on_shutdown(site.live.close)
 
-    @ui.page("/")
+    @_page("/")
     async def _pipelines() -> None:
         await _whole("Pipelines", pipelines_page(site))
 
-    @ui.page("/pipelines/{pipeline_id}")
+    @_page("/pipelines/{pipeline_id}")
     async def _pipeline(pipeline_id: str, tab: str = "") -> None:
         await _whole("Pipeline", pipeline_page(site, pipeline_id, tab))
 
-    @ui.page("/editor")
+    @_page("/editor")
     async def _new(language: str = "") -> None:
         await _whole("New pipeline", editor_page(site, None, language))
 
-    @ui.page("/editor/{pipeline_id}")
+    @_page("/editor/{pipeline_id}")
     async def _edit(pipeline_id: str) -> None:
         await _whole("Edit", editor_page(site, pipeline_id, ""))
 
-    @ui.page("/installed")
+    @_page("/installed")
     async def _installed() -> None:
         await _whole("Operators", installed_page(site))
 
-    @ui.page("/installed/{name}")
+    @_page("/installed/{name}")
     async def _connector(name: str) -> None:
         await _whole(name, connector_page(site, name))
 
-    @ui.page("/doctor")
+    @_page("/doctor")
     async def _doctor() -> None:
         await _whole("Doctor", doctor_page(site))
+
+
+def _page(path: str) -> ui.page:
+    return ui.page(path, response_timeout=PATIENCE_S)
 
 
 async def _whole(title: str, page: Awaitable[None]) -> None:
