@@ -90,6 +90,9 @@ class TestEveryPlugin:
         if plugin.name == "arroyo-sql":
             # Queries become its operators, and call the functions that its expressions have.
             shared.add("arroyo_std")
+        if plugin.name == "arroyo-console":
+            # It shows what their commands do.
+            shared |= {"arroyo_devtools", "arroyo_dlq"}
         for name in shared:
             if any(each.startswith(name.replace("_", "-")) for each in plugin.metadata["project"]["dependencies"]):
                 others.discard(name)
