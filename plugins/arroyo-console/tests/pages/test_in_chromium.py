@@ -82,7 +82,7 @@ def is_built(window: Window) -> None:
     """Until a page has what it gets after its first answer."""
     expect(window.page.locator("h1").first).to_be_visible()
     window.page.wait_for_load_state("networkidle")
-    expect(window.page.locator("[role=status]", has_text=re.compile("Planning|Looking"))).to_have_count(0)
+    expect(window.page.locator("[role=status]", has_text=re.compile("Planning|Looking|Loading"))).to_have_count(0)
 
 
 @pytest.mark.parametrize(("width", "theme"), [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")])

@@ -9,7 +9,7 @@ from nicegui import ui
 from arroyo_console.errors import ConsoleError
 from arroyo_console.pages.frame import TICK_S, html, refused, section
 from arroyo_console.pages.part import Part
-from arroyo_console.pages.words import UNKNOWN, Safe, empty, seconds, size, table, tag, when
+from arroyo_console.pages.words import UNKNOWN, Safe, empty, loading, seconds, size, table, tag, when
 from arroyo_console.pictures.charts import chart
 from arroyo_console.values import Checkpoint
 
@@ -29,7 +29,7 @@ class CheckpointsPart(Part):
             )
             self._one = html("")
         with section("Checkpoints"):
-            self._all = html("").classes("live")
+            self._all = html(loading()).classes("live")
         try:
             await self.refresh()
         except ConsoleError as error:

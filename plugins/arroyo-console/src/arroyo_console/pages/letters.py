@@ -10,7 +10,7 @@ from nicegui import ui
 from arroyo_console.errors import ConsoleError
 from arroyo_console.pages.frame import html, refused, section, tell
 from arroyo_console.pages.part import Part
-from arroyo_console.pages.words import UNKNOWN, Safe, empty, joined, table, tag
+from arroyo_console.pages.words import UNKNOWN, Safe, empty, joined, loading, table, tag
 from arroyo_console.values import Letter, LetterSummary, ReplayResult
 
 _SHOWN = 100
@@ -19,7 +19,7 @@ _SHOWN = 100
 class LettersPart(Part):
     async def build(self) -> None:
         with section("Dead letters", note="Rows that an operator could not take."):
-            self._nodes = html("")
+            self._nodes = html(loading())
         with section("Rows"):
             with ui.element("div").classes("bar end"):
                 self._node = (

@@ -16,6 +16,7 @@ from arroyo_console.pages.words import (
     empty,
     joined,
     link,
+    loading,
     rate,
     rows,
     seconds,
@@ -49,7 +50,7 @@ class OverviewPart(Part):
             .classes("scroll graph live")
             .props('tabindex=0 role=group aria-label="graph of the pipeline"'),
         ):
-            self._picture = html("")
+            self._picture = html(loading())
         with section("Nodes", note="In the last committed epoch."):
             self._nodes = html("").classes("live")
         with section("Epochs"):

@@ -10,7 +10,7 @@ from nicegui import ui
 from arroyo_console.errors import ConsoleError
 from arroyo_console.pages.frame import html, refused, section
 from arroyo_console.pages.part import Part
-from arroyo_console.pages.words import Safe, empty, joined, rows, size, table, tag
+from arroyo_console.pages.words import Safe, empty, joined, loading, rows, size, table, tag
 from arroyo_console.values import TableInfo, TableRows
 
 _SHOWN = 200
@@ -30,7 +30,7 @@ class StatePart(Part):
                 ui.button("Newest", on_click=self._load, color=None).classes("plain").props("flat").tooltip(
                     "Look for newer epochs"
                 )
-            self._tables = html("")
+            self._tables = html(loading())
         with section("Rows"):
             with ui.element("div").classes("bar end"):
                 self._table = ui.select({}, label="Table").props("outlined dense").style("min-width: 12rem")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from arroyo_console.errors import ConsoleError
 from arroyo_console.pages.frame import TICK_S, html, refused, section
 from arroyo_console.pages.part import Part
-from arroyo_console.pages.words import UNKNOWN, Safe, badge, empty, joined, table, tag, when
+from arroyo_console.pages.words import UNKNOWN, Safe, badge, empty, joined, loading, table, tag, when
 from arroyo_console.values import Job, JobError, JobRun, StateChange
 
 _SHOWN = 50
@@ -18,7 +18,7 @@ class ErrorsPart(Part):
 
     async def build(self) -> None:
         with section("Errors"):
-            self._errors = html("").classes("live")
+            self._errors = html(loading()).classes("live")
         with section("Processes", note="Each start of the job, newest first."):
             self._runs = html("").classes("live")
         with section("What happened"):

@@ -119,6 +119,11 @@ def empty(what: str, then: object = "") -> Safe:
     return tag("div", tag("p", what), *([tag("p", then)] if then else []), class_="empty")
 
 
+def loading() -> Safe:
+    """Until the answer is there."""
+    return tag("p", "Loading.", class_="muted", role="status")
+
+
 def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 10 or value == 0 else f"{value:,.1f}"
 
