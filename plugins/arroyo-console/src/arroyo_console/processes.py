@@ -8,7 +8,7 @@ import signal
 
 from arroyo_core.runtime.status import boot_id, process_start
 
-__all__ = ["boot_id", "is_alive", "process_start", "reap", "send_signal"]
+__all__ = ["boot_id", "end_group", "is_alive", "process_start", "reap", "send_signal"]
 
 
 def is_alive(pid: int, started: int) -> bool:
@@ -34,3 +34,11 @@ def send_signal(pid: int, started: int, number: signal.Signals, *, to_group: boo
     except (ProcessLookupError, PermissionError):
         return False
     return True
+
+
+def end_group(leader: int) -> None:
+    """End what is left of the group of a process that has ended itself: Spark may be slow to see that it has."""
+    # Where there is a process of this pid, it is another one, and so is its group: a group keeps its number taken.
+    if process_start(leader) is None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(leader, signal.SIGKILL)

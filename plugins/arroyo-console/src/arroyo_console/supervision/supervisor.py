@@ -19,7 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from arroyo_console.errors import ConflictError
 from arroyo_console.folders import Folders
-from arroyo_console.processes import boot_id, is_alive, process_start, reap, send_signal
+from arroyo_console.processes import boot_id, end_group, is_alive, process_start, reap, send_signal
 from arroyo_console.store import Store
 from arroyo_console.store.lease import LEASE_S, Lease
 from arroyo_console.store.records import PipelineRecord, RunRecord
@@ -177,6 +177,8 @@ class Supervisor:
         job, folder, now_us = pipeline.job, self._folders.run(run.job_id, run.number), _now_us()
         left = read_exit(folder)
         self._asked.pop(run.id, None)
+        if left is None and run.pid is not None and (run.host, run.boot_id) == (socket.gethostname(), boot_id()):
+            end_group(run.pid)
         end = End(
             exit_code=left[0] if left is not None else None,
             lasted_s=(now_us - run.started_us) / 1e6,
