@@ -39,8 +39,9 @@ from arroyo_core.cli.jobs import job_of
 from arroyo_core.errors import ArroyoError, ConfigError
 from arroyo_core.local_folders import make_private_folder, private_opener
 
-#: Processes that look at texts at a time; others wait for so long.
+#: Processes that look at texts at a time; so many others wait, and for so long: each of them holds a thread.
 PROCESSES = 2
+WAITING = 8
 PATIENCE_S = 60.0
 #: After which such a process is ended, beside what it is asked to run.
 PLANNING_S = 120.0
@@ -66,6 +67,7 @@ class Texts:
     settings: TextSettings
     environment: Mapping[str, str]
     _slots: threading.BoundedSemaphore = field(default_factory=lambda: threading.BoundedSemaphore(PROCESSES))
+    _queue: threading.BoundedSemaphore = field(default_factory=lambda: threading.BoundedSemaphore(PROCESSES + WAITING))
     _known: OrderedDict[str, Graph] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -153,12 +155,18 @@ class Texts:
 
     @contextmanager
     def _slot(self) -> Iterator[None]:
-        if not self._slots.acquire(timeout=PATIENCE_S):
-            raise TooManyError(f"{PROCESSES} texts are looked at already: ask again later")
+        busy = TooManyError(f"{PROCESSES} texts are looked at already, and others wait: ask again later")
+        if not self._queue.acquire(blocking=False):
+            raise busy
         try:
-            yield
+            if not self._slots.acquire(timeout=PATIENCE_S):
+                raise busy
+            try:
+                yield
+            finally:
+                self._slots.release()
         finally:
-            self._slots.release()
+            self._queue.release()
 
     @contextmanager
     def written(self, text: str, language: Language) -> Iterator[Path]:

@@ -7,6 +7,7 @@ beside that can be lost at any moment: a server that is killed is followed by on
 from __future__ import annotations
 
 import logging
+import shutil
 import signal
 import socket
 import threading
@@ -35,6 +36,8 @@ SWEEP_S = 1.0
 #: A run that was begun by a server that died meanwhile, and has not said by then which process it is, never started.
 UNKNOWN_PROCESS_S = 30.0
 MAX_RESTARTS = 10
+#: Folders of runs that are kept of a job: their logs, journals and texts.
+KEPT_RUNS = 50
 
 logger = logging.getLogger(__name__)
 
@@ -216,6 +219,8 @@ class Supervisor:
             parallelism=pipeline.parallelism,
             is_fresh=job.is_fresh,
         )
+        if number > KEPT_RUNS:
+            shutil.rmtree(self._folders.run(job.id, number - KEPT_RUNS), ignore_errors=True)
         is_restart = job.state is State.RESTARTING
         run_id = self._store.add_run(
             job.id,
