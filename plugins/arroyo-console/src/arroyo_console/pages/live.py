@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -14,6 +15,8 @@ T = TypeVar("T")
 
 #: Answers that nobody asked for since are forgotten.
 _FORGOTTEN_S = 60.0
+#: What was made of answers is kept for so many of them.
+_MADE = 64
 #: Calls that wait for files and databases at the same time; those of planning have their own.
 _THREADS = 8
 
@@ -30,6 +33,7 @@ class Live:
 
     def __init__(self) -> None:
         self._answers: dict[Hashable, _Answer] = {}
+        self._made: OrderedDict[Hashable, tuple[tuple[object, ...], Any]] = OrderedDict()
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="console-page")
 
     @property
@@ -51,6 +55,17 @@ class Live:
         found.asked_s = now_s
         # A browser that leaves must not take the answer away from the others.
         return await asyncio.shield(found.task)
+
+    def made(self, make: Callable[..., T], *answers: object) -> T:
+        """What `make` makes of answers: once for all browsers that were given the same objects."""
+        # While they are kept here, no other object has their ids.
+        key = (make.__qualname__, *map(id, answers))
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = (answers, make(*answers))
+            if len(self._made) > _MADE:
+                self._made.popitem(last=False)
+        return found[1]
 
     async def run(self, call: Callable[..., T], *arguments: Any, **named: Any) -> T:
         """In a thread, for nobody else: what changes something, or is asked for once."""

@@ -66,11 +66,19 @@ class OverviewPart(Part):
         live, console = self.site.live, self.site.console
         graph = await live.get(console.job_graph, self.job_id, fresh_s=_GRAPH_FRESH_S)
         metrics = await live.get(console.job_metrics, self.job_id)
-        self._why.set_content(_bottleneck(metrics))
-        self._picture.set_content(_picture(graph, metrics))
-        self._nodes.set_content(_node_table(graph, metrics))
-        self._charts.set_content(_epoch_charts(metrics.history))
-        self._subtasks.set_content(_subtask_table(metrics.operators))
+        parts = (self._why, self._picture, self._nodes, self._charts, self._subtasks)
+        for part, content in zip(parts, live.made(_rendered, graph, metrics), strict=True):
+            part.set_content(content)
+
+
+def _rendered(graph: Graph, metrics: JobMetrics) -> tuple[Safe, ...]:
+    return (
+        _bottleneck(metrics),
+        _picture(graph, metrics),
+        _node_table(graph, metrics),
+        _epoch_charts(metrics.history),
+        _subtask_table(metrics.operators),
+    )
 
 
 def _bottleneck(metrics: JobMetrics) -> Safe:
