@@ -10,7 +10,7 @@ from arroyo_core.api import Origin, Registry
 from arroyo_core.cli import CommandGroup, Commands
 from arroyo_core.cli.commands import RootParser
 from arroyo_core.cli.diagnostics import render_mistake
-from arroyo_core.cli.main import main
+from arroyo_core.cli.main import main, parse
 from arroyo_core.errors import ExternalError, Location, OperatorError, PipelineError, SetupError
 from arroyo_core.plugin import PluginReport, PluginSet
 from arroyo_core.runtime.watch import EpochTimeoutError
@@ -252,7 +252,7 @@ def test_debug_shows_tracebacks(runs, capsys):
 def test_a_reader_that_stops_reading_gets_no_traceback():
     reading, writing = os.pipe()
     os.close(reading)
-    command = [sys.executable, "-c", "import sys; from arroyo_core.cli.main import main; sys.exit(main())", "plugins"]
+    command = [sys.executable, "-c", "import sys; from arroyo_core.cli.main import main, parse; sys.exit(main())", "plugins"]
     done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
     os.close(writing)
     assert (done.returncode, done.stderr) == (1, "")
@@ -322,7 +322,8 @@ def test_help_lists_commands_by_purpose(capsys):
         main(["--help"])
     found = headings(capsys.readouterr().out)
     assert list(found) == [*list(CommandGroup)[:-1], "options"]
-    assert found["run jobs"] == ["run", "stop", "rescale", "ps", "status", "pack"]
+    ours = ["run", "stop", "rescale"]
+    assert found["run jobs"] == [*ours, "serve", "ls", "logs", "report", "ps", "status", "pack"]
     assert {"checkpoints", "state", "dlq", "files", "iceberg", "kafka"} == set(found["look into state and output"])
 
 
@@ -351,6 +352,27 @@ def test_a_command_that_two_plugins_claim_is_an_error_that_names_both(commands, 
         commands.root.parse_args(["pay", "--much"])
     assert caught.value.code == 2
     assert "the command 'pay' is claimed by acme-a 1.0 and by acme-b 2.0 and by acme-c 3.0" in capsys.readouterr().err
+
+
+def test_an_option_of_arroyo_itself_may_be_a_plugins(commands):
+    commands.add_parser("go", help="goes")
+    assert commands.are_complete_for(["go", "--far"])
+    assert commands.are_complete_for(["--debug", "go"])
+    assert not commands.are_complete_for(["--elsewhere=URL", "go"])
+    assert not commands.are_complete_for(["--elsewhere", "URL", "go"])
+
+
+def test_a_plugin_may_do_something_else_instead_of_a_command(monkeypatch):
+    def parser_with_an_option(arguments):
+        parser = RootParser(prog="arroyo")
+        parser.add_argument("--elsewhere", action="store_true")
+        Commands(parser).add_parser("go", help="goes").set_defaults(command="here")
+        parser.redirections.append(lambda args: f"{args.command_name} elsewhere" if args.elsewhere else None)
+        return parser
+
+    monkeypatch.setattr("arroyo_core.cli.main._parser", parser_with_an_option)
+    assert parse(["go"]).command == "here"
+    assert parse(["--elsewhere", "go"]).command == "go elsewhere"
 
 
 def test_a_command_of_the_core_cannot_be_claimed(commands):
