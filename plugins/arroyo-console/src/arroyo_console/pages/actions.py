@@ -63,7 +63,8 @@ class Actions:
             await self._change("Asked it to stop.", wish=wish)
 
     async def _ask_to_restart(self) -> None:
-        with ui.dialog() as dialog, _card("Restart the pipeline?"):
+        with _dialog("Restart the pipeline?") as dialog, ui.card().classes("ask"):
+            _title("Restart the pipeline?")
             ui.label("It stops at a checkpoint and goes on there, with its newest text.")
             forced = ui.checkbox("Kill it where it does not answer")
             fresh = ui.checkbox("Forget its state: begin from the start of its sources")
@@ -76,12 +77,12 @@ class Actions:
             is_fresh=fresh.value,
         ):
             tell("It is being restarted.")
-        dialog.delete()
         await self._refresh()
 
     async def _ask_to_rescale(self) -> None:
         now = self._pipeline.job.parallelism or self._pipeline.parallelism or 1
-        with ui.dialog() as dialog, _card("Rescale the pipeline"):
+        with _dialog("Rescale the pipeline") as dialog, ui.card().classes("ask"):
+            _title("Rescale the pipeline")
             ui.label(f"It has {now} {'subtask' if now == 1 else 'subtasks'} for each operator now. State moves along.")
             number = ui.number("Subtasks", value=now, min=1, max=MOST_SUBTASKS, precision=0).props("outlined autofocus")
             _answers(dialog, "Rescale")
@@ -90,7 +91,6 @@ class Actions:
                 tell(f"Give a number from 1 to {MOST_SUBTASKS:,}.", is_bad=True)
             else:
                 await self._change(f"Rescaling to {int(number.value)}.", parallelism=int(number.value))
-        dialog.delete()
 
     async def _ask_to_delete(self) -> None:
         meaning = "Its text and its history go. Its checkpoints and its output stay where they are."
@@ -99,12 +99,11 @@ class Actions:
             ui.navigate.to("/")
 
     async def _is_sure(self, question: str, meaning: str, label: str) -> bool:
-        with ui.dialog() as dialog, _card(question):
+        with _dialog(question) as dialog, ui.card().classes("ask"):
+            _title(question)
             ui.label(meaning)
             _answers(dialog, label)
-        answer = await dialog
-        dialog.delete()
-        return bool(answer)
+        return bool(await dialog)
 
     async def _change(self, done: str, *, wish: Wish | None = None, parallelism: int | None = None) -> None:
         call = self._site.console.change_pipeline
@@ -117,14 +116,18 @@ def _button(label: str, act: Callable[[], object], kind: str = "plain") -> ui.bu
     return ui.button(label, on_click=act, color=None).classes(kind).props("unelevated" if kind == "main" else "flat")
 
 
-def _card(title: str) -> ui.card:
-    card = ui.card().classes("ask")
-    card.props["role"] = "dialog"
-    card.props["aria-modal"] = "true"
-    card.props["aria-label"] = title
-    with card:
-        ui.label(title).classes("text-h6").props("role=heading aria-level=2")
-    return card
+def _dialog(title: str) -> ui.dialog:
+    """It keeps the focus, and gives it back; Escape is Cancel."""
+    dialog = ui.dialog()
+    # Not by `props`, which parses its text: a title may have the name of a pipeline.
+    dialog.props["aria-label"] = title
+    # Not sooner: until it is hidden it has the focus, and is to give it back.
+    dialog.on("hide", dialog.delete)
+    return dialog
+
+
+def _title(title: str) -> None:
+    ui.label(title).classes("title").props("role=heading aria-level=2")
 
 
 def _answers(dialog: ui.dialog, label: str) -> None:

@@ -89,7 +89,9 @@ def chromium() -> Iterator[BrowserContext]:
     path = find_chromium()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
-        context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme="light")
+        context = browser.new_context(
+            viewport={"width": 1280, "height": 900}, color_scheme="light", reduced_motion="reduce"
+        )
         context.set_default_timeout(PATIENCE_MS)
         yield context
         context.close()
