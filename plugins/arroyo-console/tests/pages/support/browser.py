@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -53,7 +54,7 @@ def free_port() -> int:
 
 
 class Serving:
-    """`arroyo serve`, in a process of its own; ended without its jobs, which are killed one by one."""
+    """`arroyo serve`, in a process of its own; its jobs, which would outlive it, end before it."""
 
     def __init__(self, folder: Path) -> None:
         self.port = free_port()
@@ -79,8 +80,27 @@ class Serving:
         return self._log.read_text()
 
     def stop(self) -> None:
+        """Also after a test that has failed in the middle."""
+        with urllib.request.urlopen(f"{self.url}/v1/pipelines") as answer:
+            pipelines = json.load(answer)["items"]
+        running = [
+            each for each in pipelines if each["job"]["state"] not in {"created", "stopped", "finished", "failed"}
+        ]
+        for pipeline in running:
+            request = urllib.request.Request(
+                f"{self.url}/v1/pipelines/{pipeline['id']}",
+                data=json.dumps({"stop": "kill"}).encode(),
+                headers={"Content-Type": "application/json"},
+                method="PATCH",
+            )
+            urllib.request.urlopen(request).close()
+        wait_until(lambda: not any(each["job"]["pid"] and _is_there(each["job"]["pid"]) for each in running))
         self._process.send_signal(signal.SIGTERM)
         self._process.wait(60)
+
+
+def _is_there(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
 
 
 @contextmanager
