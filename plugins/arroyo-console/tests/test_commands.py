@@ -114,6 +114,37 @@ def test_an_inspection_has_the_plan_or_the_mistakes_and_secrets(tmp_path, capsys
     assert json.loads(capsys.readouterr().out)["problems"][0]["line"] == 4
 
 
+def test_a_report_does_not_plan_a_file_where_pipelines_are_not_trusted(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("ARROYO_UNTRUSTED", "1")
+    file = tmp_path / "theirs.yaml"
+    file.write_text(BROKEN)
+    assert main(["report", str(file)]) == 2
+    assert "ARROYO_UNTRUSTED is set" in capsys.readouterr().err
+
+
+def test_a_preview_of_a_stranger_reads_no_file_and_no_variable(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("WAREHOUSE", "hunter2-and-more")
+    file = tmp_path / "inner" / "theirs.yaml"
+    file.parent.mkdir()
+    (tmp_path / "secret.csv").write_text("id\n7\n")
+    source = f"{{path: {tmp_path}/secret.csv, format: csv, schema: {{id: int64}}}}"
+    file.write_text(
+        f"name: ${{WAREHOUSE}}\nnodes:\n  - {{id: a, operator: filesystem.source, config: {source}}}\n"
+        "  - {id: out, operator: std.blackhole, inputs: [a]}\n"
+    )
+    assert main(["preview", str(file), "--untrusted", "--format", "json"]) == 2
+    shown = capsys.readouterr().out
+    assert "refuses to read the variable WAREHOUSE" in shown
+    assert "hunter2" not in shown
+    file.write_text(file.read_text().replace("${WAREHOUSE}", "theirs"))
+    main(["preview", str(file), "--untrusted", "--format", "json"])
+    shown = json.loads(capsys.readouterr().out)
+    assert not any(node["rows"] for node in shown["nodes"])
+    assert "in untrusted mode sources read no files" in shown["error"]
+    assert main(["preview", str(file), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["nodes"][0]["rows"] == [{"id": 7}]
+
+
 # Access
 
 

@@ -340,11 +340,12 @@ def test_a_pipeline_of_a_job_is_not_read_in_untrusted_mode(monkeypatch, tmp_path
 
 
 #: What has untrusted mode.
-CONFINED = {"validate", "plan", "graph", "lint"}
+CONFINED = {"validate", "plan", "graph", "lint", "inspect", "preview"}
 #: What never plans or runs a pipeline. Any other command, and whatever is added, is refused.
 HARMLESS = {
     *("arroyo plugins", "arroyo stop", "arroyo rescale", "arroyo ps", "arroyo status", "arroyo schema"),
     *("arroyo fmt", "arroyo docs", "arroyo completion", "arroyo proto"),
+    *("arroyo ls", "arroyo logs", "arroyo report"),
     *(f"arroyo new {kind}" for kind in ("source", "sink", "database", "operator", "plugin", "udf", "pipeline")),
     *(f"arroyo udf {action}" for action in ("ls", "verify", "push", "keygen", "sign")),
     *(f"arroyo checkpoints {action}" for action in ("ls", "show", "verify", "repair", "seal", "fork", "rm")),

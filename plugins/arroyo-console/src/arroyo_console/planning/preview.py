@@ -10,7 +10,7 @@ import argparse
 import json
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -19,6 +19,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from arroyo_console.planning.blackhole import BLACKHOLE, with_blackhole
+from arroyo_core.api.policy import current_policy
 from arroyo_core.cli.arguments import count
 from arroyo_core.cli.commands import CommandGroup, Commands
 from arroyo_core.cli.diagnostics import mistake_json
@@ -88,14 +89,27 @@ def preview(args: argparse.Namespace) -> int:
         return FAILURE
     if args.format == JSON:
         nodes = [_document(name, table) for name, table in latest.items()]
-        print(json.dumps({"nodes": nodes, "is_cut": is_cut, "duration_s": time.monotonic() - started_s}))
+        document = {"nodes": nodes, "is_cut": is_cut, "duration_s": time.monotonic() - started_s}
+        print(json.dumps({**document, "error": _why_empty(latest)}))
         return OK
+    if why := _why_empty(latest):
+        print(f"{why}\n")
     for name, table in latest.items():
         print(f"{name}: {table.num_rows} rows")
         if table.num_rows:
             print_rows(table.column_names, [[plain_value(cell) for cell in row.values()] for row in table.to_pylist()])
         print()
     return OK
+
+
+def _why_empty(latest: Mapping[str, pa.Table]) -> str:
+    """Which files there are, a source is not told in untrusted mode: it finds none."""
+    if not current_policy().is_untrusted or any(table.num_rows for table in latest.values()):
+        return ""
+    return (
+        "no node gave a row: in untrusted mode sources read no files and reach no network; "
+        "`arroyo serve --allow-code`, or a preview without --untrusted, lets them"
+    )
 
 
 def _nodes(args: argparse.Namespace, plan: Plan) -> Sequence[str]:

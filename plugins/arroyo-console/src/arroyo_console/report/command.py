@@ -38,8 +38,10 @@ def add_command(commands: Commands) -> None:
 
 def report(args: argparse.Namespace) -> int:
     now_us = time.time_ns() // 1000
+    # First: it refuses the file of a pipeline where pipelines are not trusted, and the next one plans it.
+    backend = open_backend(args, find_started_jobs)
     hide = _hiding(args.url)
-    facts = read_run(open_backend(args, find_started_jobs), now_us=now_us)
+    facts = read_run(backend, now_us=now_us)
     write_output(render_report(facts, now_us=now_us, hide=hide), args.output)
     return OK
 
