@@ -16,6 +16,17 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from arroyo_console.bounds import (
+    MAX_LINES,
+    MAX_PAGE,
+    MAX_ROWS,
+    MAX_SECONDS,
+    PAGE,
+    check_parallelism,
+    check_range,
+    checked_limit,
+    offset_of,
+)
 from arroyo_console.errors import ConflictError, ConsoleError, InvalidTextError, ReadOnlyError, UnknownError
 from arroyo_console.folders import LOG, OUTPUT, Folders
 from arroyo_console.looking import journals, letters, state
@@ -57,14 +68,6 @@ from arroyo_console.values import (
     Validation,
     Wish,
 )
-from arroyo_core.pipeline.file_keys import MAX_PARALLELISM
-
-#: Of a list, where nobody asks for another number; and the most that is given at once.
-PAGE = 50
-MAX_PAGE = 500
-MAX_ROWS = 1_000
-MAX_LINES = 5_000
-MAX_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,16 +137,16 @@ class Console:
     ) -> Preview:
         """Run a text on a sample: rows of one node, or of all. Writes nothing: sinks are replaced."""
         self._check_role()
-        _check_range("rows", rows, 1, MAX_ROWS)
-        _check_range("seconds", seconds, 1, MAX_SECONDS)
+        check_range("rows", rows, 1, MAX_ROWS)
+        check_range("seconds", seconds, 1, MAX_SECONDS)
         return self._texts.preview(text, language, node=node, rows=rows, seconds=seconds)
 
     # Pipelines
 
     def pipelines(self, *, search: str = "", limit: int = PAGE, after: str | None = None) -> Page[Pipeline]:
         """Newest first; `search` is a part of the name."""
-        offset = _offset(after)
-        found, total = self._store.pipelines(search=search, limit=_limit(limit), offset=offset)
+        offset = offset_of(after)
+        found, total = self._store.pipelines(search=search, limit=checked_limit(limit), offset=offset)
         shown = tuple(self._shown(each) for each in found)
         end = offset + len(shown)
         return Page(items=shown, total=total, next=str(end) if shown and end < total else None)
@@ -156,7 +159,7 @@ class Console:
     ) -> Pipeline:
         """Raises `InvalidTextError` with the problems of a text, and `ConflictError` for a name that is taken."""
         self._check_writable()
-        _check_parallelism(parallelism)
+        check_parallelism(parallelism)
         name = self._checked_name(text, language)
         made = self._store.add_pipeline(name, language, text, parallelism=parallelism, now_us=_now_us())
         if start:
@@ -174,7 +177,7 @@ class Console:
     ) -> Pipeline:
         """Another text counts from the next start; another parallelism at once, where the job runs."""
         self._check_writable()
-        _check_parallelism(parallelism)
+        check_parallelism(parallelism)
         found = self._store.pipeline(pipeline_id)
         if text is not None:
             chosen = language or found.language
@@ -259,7 +262,7 @@ class Console:
         return planned if written is None else graph_of_run(written)
 
     def job_metrics(self, job_id: str, *, history: int = 120) -> JobMetrics:
-        _check_range("history", history, 1, MAX_LINES)
+        check_range("history", history, 1, MAX_LINES)
         found = self._store.pipeline_of(job_id)
         folders = [self._folders.run(job_id, run.number) for run in self._store.runs(job_id)[:20]]
         metrics = journals.read_metrics(job_id, folders, history=history)
@@ -269,7 +272,7 @@ class Console:
         """Newest first."""
         self._store.pipeline_of(job_id)
         folders = [(run.number, self._folders.run(job_id, run.number)) for run in self._store.runs(job_id)]
-        return journals.read_errors(folders, limit=_limit(limit))
+        return journals.read_errors(folders, limit=checked_limit(limit))
 
     def job_log(self, job_id: str, *, lines: int = 200, offset: int | None = None, run: int | None = None) -> LogLines:
         """The end of the log of a run, by default the newest; with `offset` what came since."""
@@ -288,7 +291,7 @@ class Console:
         found = self._store.pipeline_of(job_id)
         if not found.job.checkpoint_url:
             return ()
-        return tuple(state.list_checkpoints(state.opened(found), limit=_limit(limit)))
+        return tuple(state.list_checkpoints(state.opened(found), limit=checked_limit(limit)))
 
     def checkpoint(self, job_id: str, epoch: int) -> Checkpoint:
         """One, with what each operator wrote."""
@@ -308,7 +311,7 @@ class Console:
         limit: int = 100,
     ) -> TableRows:
         """Rows of a table, at the newest epoch by default; with `key` those that have this value in any column."""
-        _check_range("limit", limit, 1, MAX_ROWS)
+        check_range("limit", limit, 1, MAX_ROWS)
         backend = state.opened(self._store.pipeline_of(job_id))
         return state.rows_of(backend, node, table, epoch=epoch, key=key, limit=limit)
 
@@ -324,7 +327,7 @@ class Console:
         limit: int = 100,
     ) -> TableRows:
         """What went and came between two epochs; by default the newest and the one before."""
-        _check_range("limit", limit, 1, MAX_ROWS)
+        check_range("limit", limit, 1, MAX_ROWS)
         backend = state.opened(self._store.pipeline_of(job_id))
         return state.difference(backend, node, table, before=before, epoch=epoch, key=key, limit=limit)
 
@@ -337,7 +340,7 @@ class Console:
     def letters_of(
         self, job_id: str, *, node: str | None = None, error: str | None = None, limit: int = 20, is_all: bool = False
     ) -> tuple[Letter, ...]:
-        _check_range("limit", limit, 1, MAX_ROWS)
+        check_range("limit", limit, 1, MAX_ROWS)
         urls = self._letter_urls(self._store.pipeline_of(job_id))
         return letters.letters(urls, node=node, error=error, limit=limit, is_all=is_all)
 
@@ -353,7 +356,7 @@ class Console:
         """Feed open letters through the newest text of the pipeline."""
         self._check_writable()
         if limit is not None:
-            _check_range("limit", limit, 1, 10**9)
+            check_range("limit", limit, 1, 10**9)
         found = self._store.pipeline_of(job_id)
         ask = partial(letters.replay, job=found.name, node=node, error=error, limit=limit, is_dry_run=is_dry_run)
         lines: list[str] = []
@@ -442,7 +445,7 @@ class Console:
         return written.text, written.language
 
     def _lines(self, job_id: str, name: str, *, lines: int, offset: int | None, run: int | None) -> LogLines:
-        _check_range("lines", lines, 1, MAX_LINES)
+        check_range("lines", lines, 1, MAX_LINES)
         chosen = self._run_of(job_id, run)
         if chosen is None:
             return LogLines(lines=(), offset=0)
@@ -466,29 +469,6 @@ class Console:
             return []
         graph = journals.read_graph(self._folders.run(found.job.id, found.run.number))
         return list(graph.get("dead_letters", ())) if graph is not None else []
-
-
-def _offset(after: str | None) -> int:
-    if after is None:
-        return 0
-    if not after.isascii() or not after.isdigit() or len(after) > 9:
-        raise ConsoleError("'after' is what 'next' of the page before said", where="after")
-    return int(after)
-
-
-def _limit(limit: int) -> int:
-    _check_range("limit", limit, 1, MAX_PAGE)
-    return limit
-
-
-def _check_parallelism(parallelism: int | None) -> None:
-    if parallelism is not None:
-        _check_range("parallelism", parallelism, 1, MAX_PARALLELISM)
-
-
-def _check_range(name: str, value: float, least: float, most: float) -> None:
-    if not least <= value <= most:
-        raise ConsoleError(f"{name} is from {least:g} to {most:g}, not {value:g}", where=name)
 
 
 def _now_us() -> int:

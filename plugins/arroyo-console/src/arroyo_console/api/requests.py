@@ -7,9 +7,10 @@ from typing import Annotated, Generic, TypeVar
 from fastapi import Depends, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
+from arroyo_console.bounds import MAX_LINES, MAX_PAGE, MAX_ROWS, MAX_SECONDS, PAGE
 from arroyo_console.safety.access import Visitor
 from arroyo_console.safety.middleware import VISITOR
-from arroyo_console.service import MAX_LINES, MAX_PAGE, MAX_ROWS, MAX_SECONDS, PAGE, Console
+from arroyo_console.service import Console
 from arroyo_console.values import Language, Page, Role, Wish
 from arroyo_core.pipeline.file_keys import MAX_PARALLELISM
 
