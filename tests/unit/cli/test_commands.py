@@ -252,7 +252,7 @@ def test_debug_shows_tracebacks(runs, capsys):
 def test_a_reader_that_stops_reading_gets_no_traceback():
     reading, writing = os.pipe()
     os.close(reading)
-    command = [sys.executable, "-c", "import sys; from arroyo_core.cli.main import main, parse; sys.exit(main())", "plugins"]
+    command = [sys.executable, "-c", "import sys; from arroyo_core.cli.main import main; sys.exit(main())", "plugins"]
     done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
     os.close(writing)
     assert (done.returncode, done.stderr) == (1, "")
