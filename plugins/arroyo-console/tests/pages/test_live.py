@@ -98,20 +98,20 @@ def test_answers_that_nobody_asks_for_are_forgotten(counted, monkeypatch):
     assert asyncio.run(run()) == 1
 
 
-def test_what_is_made_of_an_answer_is_made_once():
-    made: list[tuple[int, ...]] = []
+def test_what_is_made_of_an_answer_is_made_once_and_the_newest_is_kept():
+    made: list[int] = []
 
-    def total(*numbers: list[int]) -> int:
-        made.append(tuple(map(id, numbers)))
-        return sum(map(sum, numbers))
+    def total(numbers: list[int]) -> int:
+        made.append(sum(numbers))
+        return sum(numbers)
 
     live = Live()
-    first, equal = [1, 2], [1, 2]
-    assert [live.made(total, first), live.made(total, first), live.made(total, equal)] == [3, 3, 3]
-    assert len(made) == 2
-    # Others push it out, so that it does not grow.
+    first, second = [1, 2], [1, 3]
+    assert [live.made("a", total, each) for each in (first, first, second, second)] == [3, 3, 4, 4]
+    assert made == [3, 4]
+    # Many names push the oldest out, so that it does not grow.
     for number in range(200):
-        live.made(total, [number])
-    assert live.made(total, first) == 3
+        live.made(number, total, [number])
+    assert live.made("a", total, second) == 4
     assert len(made) == 203
     live.close()

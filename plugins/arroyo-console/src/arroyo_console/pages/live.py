@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 #: Answers that nobody asked for since are forgotten.
 _FORGOTTEN_S = 60.0
-#: What was made of answers is kept for so many of them.
+#: What was made of answers is kept for so many names: jobs that somebody looks at.
 _MADE = 64
 #: Calls that wait for files and databases at the same time; those of planning have their own.
 _THREADS = 8
@@ -56,16 +56,16 @@ class Live:
         # A browser that leaves must not take the answer away from the others.
         return await asyncio.shield(found.task)
 
-    def made(self, make: Callable[..., T], *answers: object) -> T:
-        """What `make` makes of answers: once for all browsers that were given the same objects."""
-        # While they are kept here, no other object has their ids.
-        key = (make.__qualname__, *map(id, answers))
-        found = self._made.get(key)
-        if found is None:
-            found = self._made[key] = (answers, make(*answers))
-            if len(self._made) > _MADE:
-                self._made.popitem(last=False)
-        return found[1]
+    def made(self, name: Hashable, make: Callable[..., T], *answers: object) -> T:
+        """What `make` makes of the newest answers under a name: once for all who were given the same objects."""
+        known = self._made.get(name)
+        if known is None or any(old is not new for old, new in zip(known[0], answers, strict=True)):
+            known = self._made[name] = (answers, make(*answers))
+        self._made.move_to_end(name)
+        if len(self._made) > _MADE:
+            self._made.popitem(last=False)
+        made: T = known[1]
+        return made
 
     async def run(self, call: Callable[..., T], *arguments: Any, **named: Any) -> T:
         """In a thread, for nobody else: what changes something, or is asked for once."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from functools import lru_cache
 
 from nicegui import ui
 
@@ -34,8 +33,6 @@ from arroyo_console.values import EpochPoint, Graph, GraphEdge, GraphNode, JobMe
 HELD_UP_FROM = 0.5
 #: A text that was planned is planned the same the next time.
 _GRAPH_FRESH_S = 60.0
-#: Graphs that are drawn are kept, for all browsers: drawing takes longer than sending.
-_DRAWN = 64
 _HEADS = ("node", "operator", "in", "out", "busy", "state", "watermark lag", "rows behind", "says")
 
 
@@ -67,7 +64,7 @@ class OverviewPart(Part):
         graph = await live.get(console.job_graph, self.job_id, fresh_s=_GRAPH_FRESH_S)
         metrics = await live.get(console.job_metrics, self.job_id)
         parts = (self._why, self._picture, self._nodes, self._charts, self._subtasks)
-        for part, content in zip(parts, live.made(_rendered, graph, metrics), strict=True):
+        for part, content in zip(parts, live.made(self.job_id, _rendered, graph, metrics), strict=True):
             part.set_content(content)
 
 
@@ -126,13 +123,8 @@ def _drawn(
     numbers = {each.node: each for each in operators}
     is_full = slowest in numbers and numbers[slowest].busy_share >= HELD_UP_FROM
     held = held_up(edges, slowest) if slowest is not None and is_full else frozenset()
-    pictured = tuple(_pictured(node, edges, numbers.get(node.id), slowest, held) for node in nodes)
-    return _svg(pictured)
-
-
-@lru_cache(_DRAWN)
-def _svg(nodes: tuple[PicturedNode, ...]) -> Safe:
-    return Safe(render_graph(nodes, label="graph of the pipeline", link=lambda node: f"#node-{node}"))
+    pictured = [_pictured(node, edges, numbers.get(node.id), slowest, held) for node in nodes]
+    return Safe(render_graph(pictured, label="graph of the pipeline", link=lambda node: f"#node-{node}"))
 
 
 def _pictured(
