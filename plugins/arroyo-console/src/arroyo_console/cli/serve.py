@@ -73,8 +73,9 @@ def _add_texts(parser: argparse.ArgumentParser) -> None:
 def _add_access(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "access",
-        "On loopback everybody on this machine may do everything, unless there is a token. At any other address a "
-        "token is needed: that of ARROYO_CONSOLE_TOKEN, or of the file DATA/token, which is made if it is missing.",
+        "On loopback you may do everything, and no other user of this machine but root may do anything, unless there "
+        "is a token. At any other address a token is needed: that of ARROYO_CONSOLE_TOKEN, or of the file DATA/token, "
+        "which is made if it is missing.",
     )
     group.add_argument("--token-file", metavar="FILE", help="with the token to write (default: DATA/token)")
     group.add_argument("--read-token-file", metavar="FILE", help="with a token that may only read")
@@ -142,6 +143,7 @@ def serve(args: argparse.Namespace) -> int:
 
 def access_rules(args: argparse.Namespace, data: Path) -> AccessRules:
     """Raises `SetupError` for an address that others reach, where nothing says who may."""
+    from arroyo_console.safety import peers
     from arroyo_console.safety.access import AccessRules, is_loopback
     from arroyo_console.safety.tokens import make_token, read_tokens
     from arroyo_console.values import Role
@@ -169,5 +171,6 @@ def access_rules(args: argparse.Namespace, data: Path) -> AccessRules:
         names=frozenset(name.lower() for name in args.allow_host),
         proxy_header=args.trust_proxy_header,
         proxies=tuple(args.proxy) or AccessRules().proxies,
+        may_enter=peers.may_enter if peers.is_known_here() else None,
         writers=frozenset(args.writer),
     )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
 
+from arroyo_console.safety.peers import Address
 from arroyo_console.safety.sessions import COOKIE, CSRF_HEADER, Session, Sessions
 from arroyo_console.safety.tokens import Tokens
 from arroyo_console.values import Role
@@ -34,6 +35,8 @@ class Request:
     #: The address that it comes from; empty for none that is known.
     client: str = ""
     is_websocket: bool = False
+    #: The client's end and the server's, where it is a connection over TCP.
+    connection: tuple[Address, Address] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +62,8 @@ class AccessRules:
     proxies: tuple[str, ...] = _LOOPBACK_NAMES
     writers: frozenset[str] = frozenset()
     sessions: Sessions = field(default_factory=Sessions, compare=False, repr=False)
+    #: Whether a connection without a login may write; None where that cannot be told, and all may.
+    may_enter: Callable[[Address, Address], bool] | None = None
 
     @property
     def needs_login(self) -> bool:
@@ -84,7 +89,11 @@ class AccessRules:
         if session is not None:
             _check_csrf(request, session)
             return Visitor(role=session.role, session=session)
-        return None if self.needs_login else Visitor(role=Role.WRITE)
+        if self.needs_login:
+            return None
+        if self.may_enter is not None and not (request.connection and self.may_enter(*request.connection)):
+            raise DeniedError(403, "this server is for the user who started it: others need --token-file and a token")
+        return Visitor(role=Role.WRITE)
 
     def _check_host(self, request: Request) -> None:
         """A page of another site may be at a name that means this machine; a token or a cookie it does not have."""

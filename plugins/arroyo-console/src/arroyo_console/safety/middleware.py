@@ -62,12 +62,17 @@ def _request(scope: Scope) -> Request:
         if key in headers and key in ("host", "origin", "authorization"):
             raise DeniedError(400, f"the header {key} is there twice")
         headers[key] = f"{headers[key]}; {value.decode('latin-1')}" if key in headers else value.decode("latin-1")
-    client = scope.get("client")
+    client, server = scope.get("client"), scope.get("server")
+    connection = None
+    # The port is missing where it is a Unix socket.
+    if client and server and server[1]:
+        connection = (client[0], client[1]), (server[0], server[1])
     return Request(
         method=scope.get("method", "GET"),
         headers=headers,
         client=client[0] if client else "",
         is_websocket=scope["type"] == "websocket",
+        connection=connection,
     )
 
 
