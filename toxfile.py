@@ -49,7 +49,7 @@ COURTESY = "nice -n 5"
 TEST_KIT = "arroyo-testing"
 
 #: What the pipelines of `tests/sparks` are made of.
-ON_EACH_SPARK = (CORE, "arroyo-filesystem", "arroyo-nexmark", "arroyo-spark", "arroyo-std")
+ON_EACH_SPARK = (CORE, TEST_KIT, "arroyo-filesystem", "arroyo-nexmark", "arroyo-spark", "arroyo-std")
 
 #: What runs on one Python only: what shows the same on each, servers, and properties, which take hundreds of examples
 #: to find what depends on values, not on the Python.

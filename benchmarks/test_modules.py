@@ -30,7 +30,19 @@ def test_a_benchmark_tells_what_it_measures(tmp_path: Path, name: str):
 
 def test_every_case_has_a_module():
     databases = ["cdc", "delta", "iceberg", "mysql_sink", "postgres_sink"]
-    others = ["bridges", "epochs", "formats", "kafka", "live", "nexmark", "operators", "sql", "state", "udfs"]
+    others = [
+        "bridges",
+        "console",
+        "epochs",
+        "formats",
+        "kafka",
+        "live",
+        "nexmark",
+        "operators",
+        "sql",
+        "state",
+        "udfs",
+    ]
     assert sorted([*databases, *others]) == NAMES
     modules = [
         *(f"epochs.{case.module}" for case in EPOCH_CASES.values()),
