@@ -37,11 +37,15 @@ def test_a_pipeline_is_run_watched_rescaled_and_stopped_from_elsewhere(server, t
         assert main(["--server", server.url, "logs", "far"]) == 0
         return "epoch" in capsys.readouterr().out
 
+    def listed():
+        assert main(["--server", server.url, "ls"]) == 0
+        (head, line) = capsys.readouterr().out.splitlines()
+        assert head.split()[:2] == ["name", "state"]
+        return line.split()[:2]
+
     wait_for(log)
-    assert main(["--server", server.url, "ls"]) == 0
-    (head, line) = capsys.readouterr().out.splitlines()
-    assert head.split()[:2] == ["name", "state"]
-    assert line.split()[:2] == ["far", "running"]
+    # The server learns of it a moment later.
+    wait_for(lambda: listed() == ["far", "running"])
     assert main([f"--server={server.url}", "rescale", "far", "--parallelism", "2"]) == 0
     assert main(["--server", server.url, "ps", "--format", "json"]) == 0
     job = json.loads(capsys.readouterr().out.partition("\n")[2])[0]
