@@ -31,7 +31,9 @@ def test_a_pipeline_is_run_watched_rescaled_and_stopped_from_elsewhere(server, t
     file = tmp_path / "far.yaml"
     file.write_text(paced("far"))
     assert main(["--server", server.url, "run", str(file)]) == 0
-    assert "far: starting as pl_" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "far: starting as pl_" in shown
+    assert f"arroyo --server {server.url} logs far" in shown
 
     def log():
         assert main(["--server", server.url, "logs", "far"]) == 0

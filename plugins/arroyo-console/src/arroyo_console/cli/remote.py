@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from arroyo_core.api.urls import redact_url
 from arroyo_core.cli.commands import Command, CommandGroup, Commands
 from arroyo_core.cli.exits import FAILURE, OK
 from arroyo_core.cli.options import JSON, add_format
@@ -94,8 +95,9 @@ class Server:
         headers = {"authorization": f"Bearer {token}"} if token else {}
         if not url.startswith(("http://", "https://")):
             raise SetupError(f"--server {url!r:.200} is not a URL: http://HOST:PORT")
-        self._url = url.rstrip("/")
-        self._client = httpx.Client(base_url=self._url, headers=headers, timeout=180.0)
+        #: Without a password.
+        self.shown_url = redact_url(url.rstrip("/"))
+        self._client = httpx.Client(base_url=url.rstrip("/"), headers=headers, timeout=180.0)
 
     def __enter__(self) -> Server:
         return self
@@ -110,7 +112,7 @@ class Server:
         try:
             answer = self._client.request(method, path, **options)
         except httpx.HTTPError as error:
-            raise SetupError(f"{self._url} does not answer: {error}") from error
+            raise SetupError(f"{self.shown_url} does not answer: {error}") from error
         if answer.is_success:
             return answer.json() if answer.content else None
         try:
@@ -171,7 +173,8 @@ def _run(server: Server, args: argparse.Namespace) -> int:
     if args.format == JSON:
         print(json.dumps(made, indent=2))
     else:
-        print(f"{made['name']}: {made['job']['state']} as {made['id']}; `arroyo --server URL logs {made['name']}`")
+        look = f"arroyo --server {server.shown_url} logs {made['name']}"
+        print(f"{made['name']}: {made['job']['state']} as {made['id']}; look: {look}")
     return OK
 
 
