@@ -132,7 +132,8 @@ async def measure(jobs: list[str], args: argparse.Namespace, pid: int) -> None:
         f"graph of {args.operators} operators": lambda: f"/v1/jobs/{jobs[0]}/graph",
     }
     times: dict[str, list[float]] = defaultdict(list)
-    limits = httpx.Limits(max_connections=args.clients)
+    # The server ends connections that were idle for five seconds: the client must be first.
+    limits = httpx.Limits(max_connections=args.clients, keepalive_expiry=2)
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{PORT}", timeout=120, limits=limits) as client:
         # The plan of the large text is made once.
         await client.get(paths[f"graph of {args.operators} operators"]())

@@ -1,53 +1,72 @@
 """Which user of this machine is at the other end of a connection over loopback.
 
-Linux lists its TCP sockets with the users that have them. Elsewhere nobody knows.
+Linux tells whose a TCP socket is, over netlink (`sock_diag`). Elsewhere nobody knows.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import os
-import sys
-from pathlib import Path
+import socket
+import struct
+from contextlib import closing
 from typing import TypeAlias
 
 #: A host, as a number, and a port.
 Address: TypeAlias = tuple[str, int]
 
-#: By the version of the addresses.
-_TABLES = {4: Path("/proc/net/tcp"), 6: Path("/proc/net/tcp6")}
 _ROOT = 0
+_SOCK_DIAG = 4
+_BY_FAMILY, _REQUEST = 20, 1
+_TIMEOUT_S = 5.0
+#: The head of a message: its length, kind, flags, number and sender.
+_HEAD = struct.Struct("=IHHII")
+#: What is asked: the family, the protocol, and sockets in any state.
+_QUESTION = struct.Struct("=BBBxI")
+_PORTS = struct.Struct("!HH")
+#: Any network device, and no cookie.
+_ANYWHERE = struct.pack("=IQ", 0, 2**64 - 1)
+_ADDRESS_BYTES = 16
+#: At the end of an answer: when it expires, both queues, the user and the inode.
+_ANSWER = struct.Struct("=IIIII")
+_BEFORE_ANSWER = _HEAD.size + 4 + _PORTS.size + 2 * _ADDRESS_BYTES + len(_ANYWHERE)
 
 
 def is_known_here() -> bool:
-    """Whether this machine says whose a socket is."""
-    return _TABLES[4].exists()
+    """Whether this machine says whose a socket is: of one of our own, for example."""
+    try:
+        with (
+            socket.create_server(("127.0.0.1", 0)) as listener,
+            socket.create_connection(listener.getsockname()) as client,
+            closing(listener.accept()[0]),
+        ):
+            return user_of(client.getsockname(), listener.getsockname()) == os.getuid()
+    except OSError:
+        return False
 
 
 def user_of(client: Address, server: Address) -> int | None:
-    """Who has the client's end of a connection; None where nobody has it any more.
+    """Who has the client's end of a connection; None where nobody has it any more, or nobody says.
 
-    A socket that its process has closed belongs to nobody, and is listed as one of root: only its inode says so.
+    A socket that its process has closed belongs to nobody, and is told as one of root: only its inode says so.
     """
-    wanted = (_written(client), _written(server))
+    family = socket.AF_INET6 if ":" in client[0] else socket.AF_INET
+    places = [socket.inet_pton(family, host).ljust(_ADDRESS_BYTES, b"\0") for host in (client[0], server[0])]
+    question = _QUESTION.pack(family, socket.IPPROTO_TCP, 0, 2**32 - 1)
+    question += _PORTS.pack(client[1], server[1]) + b"".join(places) + _ANYWHERE
+    head = _HEAD.pack(_HEAD.size + len(question), _BY_FAMILY, _REQUEST, 1, 0)
     try:
-        lines = _TABLES[ipaddress.ip_address(client[0]).version].read_text().splitlines()[1:]
-    except OSError:
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _SOCK_DIAG) as asked:
+            asked.settimeout(_TIMEOUT_S)
+            asked.send(head + question)
+            answer = asked.recv(1 << 12)
+    except (OSError, AttributeError):
         return None
-    for line in lines:
-        _, local, remote, _, _, _, _, user, _, inode, *_ = line.split()
-        if (local, remote) == wanted and inode != "0":
-            return int(user)
-    return None
+    if _HEAD.unpack_from(answer)[1] != _BY_FAMILY:
+        return None
+    *_, user, inode = _ANSWER.unpack_from(answer, _BEFORE_ANSWER)
+    return int(user) if inode else None
 
 
 def may_enter(client: Address, server: Address) -> bool:
     """Whether the client is of the user of this process, or root."""
     return user_of(client, server) in (os.getuid(), _ROOT)
-
-
-def _written(address: Address) -> str:
-    """As the kernel writes it: words of 32 bits in the order of bytes of this machine, in hexadecimal digits."""
-    packed = ipaddress.ip_address(address[0]).packed
-    words = (int.from_bytes(packed[start : start + 4], sys.byteorder) for start in range(0, len(packed), 4))
-    return f"{''.join(f'{word:08X}' for word in words)}:{address[1]:04X}"
