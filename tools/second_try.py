@@ -31,6 +31,16 @@ def failed_environments(result: Path, matrix: Sequence[str]) -> list[str]:
     return [name for name in matrix if not environments.get(name, {}).get("result", {}).get("success")]
 
 
+def ended_early(result: Path) -> list[str]:
+    """The environments in which pytest ended otherwise than with all tests run: interrupted, or by a fault of its own."""
+    environments = json.loads(result.read_text())["testenvs"]
+    return [
+        name
+        for name, said in environments.items()
+        if any(command["retcode"] not in (0, 1) for command in said.get("test", ()))
+    ]
+
+
 def failed_tests(environment: str) -> list[str]:
     """The ids of the tests that failed in an environment, as pytest wrote them down there."""
     path = Path(".tox", environment, ".pytest_cache", "v", "cache", "lastfailed")
@@ -44,9 +54,13 @@ def reports_of(environment: str, folder: Path) -> list[Path]:
 
 def objection(failed: dict[str, list[str]], folder: Path) -> str | None:
     """Why there is no second try, or nothing."""
+    if early := ended_early(folder / "tox.json"):
+        return f"not all tests were run in {', '.join(early)}"
     for environment, tests in failed.items():
         reported = sum(read_report(path).failed for path in reports_of(environment, folder))
-        if not tests or reported != len(tests):
+        # A file that cannot be collected keeps the tests of all others from being run.
+        is_whole = all("::" in test for test in tests)
+        if not tests or reported != len(tests) or not is_whole:
             return f"{environment} failed with more than tests that pytest has reported"
     count = sum(map(len, failed.values()))
     return f"{count} tests failed, more than {MOST}" if count > MOST else None

@@ -147,12 +147,12 @@ class TestSecondTry:
             tried.append(command[command.index("--") + 1 :])
             return Ran
 
-        def begin(*, failed, report=FAILED, environments=("py311-core",)):
+        def begin(*, failed, report=FAILED, environments=("py311-core",), code=1):
             cache = tmp_path / ".tox" / "py311-core" / ".pytest_cache" / "v" / "cache"
             cache.mkdir(parents=True)
             (cache / "lastfailed").write_text(json.dumps(dict.fromkeys(failed, True)))
             (tmp_path / "py311-core.xml").write_text(report)
-            said = {name: {"result": {"success": False}} for name in environments}
+            said = {name: {"result": {"success": False}, "test": [{"retcode": code}]} for name in environments}
             for name in {"py311-arroyo-std", "lint"} - set(environments):
                 said[name] = {"result": {"success": True}}
             # What can be asked for by name, and was not run.
@@ -176,6 +176,12 @@ class TestSecondTry:
 
     def test_failures_that_pytest_did_not_report_as_tests_are_not_tried_again(self, run):
         assert run(failed=["tests/test_x.py::test_a", "tests/test_y.py"]) == (1, [])
+
+    def test_a_file_that_cannot_be_collected_is_not_tried_again(self, run):
+        assert run(failed=["tests/test_x.py"]) == (1, [])
+
+    def test_a_run_that_was_interrupted_is_not_tried_again(self, run):
+        assert run(failed=["tests/test_x.py::test_a"], code=2) == (1, [])
 
     def test_many_failures_are_not_tried_again(self, run):
         failed = [f"tests/test_x.py::test_{number}" for number in range(13)]
