@@ -32,7 +32,7 @@ def failed_environments(result: Path, matrix: Sequence[str]) -> list[str]:
 
 
 def ended_early(result: Path) -> list[str]:
-    """The environments in which pytest ended otherwise than with all tests run: interrupted, or by a fault of its own."""
+    """The environments in which pytest did not run all tests: interrupted, or ended by a fault of its own."""
     environments = json.loads(result.read_text())["testenvs"]
     return [
         name
